@@ -5,11 +5,13 @@ angle. Logarithm and circle are series in plain arithmetic, exact to 1e-10, whic
 every machine computes to the same bits: 15 times faster than calls of the mathematics library.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, IntArray
 
 BLOCK = 256
 """Hashes that are worked on together; block b makes the draws from 2 b BLOCK on."""
@@ -26,6 +28,43 @@ LOWER = np.uint64(0xFFFFFFFF)
 ROOT_2 = 2.0**0.5
 LN_2 = float(np.log(2.0))
 QUARTER_TURN = float(np.pi / 2)
+
+
+class RememberedNormals(NamedTuple):
+    """The first numbers of many rows of `fill_normals` with one key, which are the same ones however many are asked for.
+
+    `numbers (rows, room)`, of each of which `known (1,)` are those of `key (1,)`; row r is that of i = `first (1,)` + r.
+    """
+
+    key: np.ndarray
+    first: IntArray
+    known: IntArray
+    numbers: FloatArray
+
+
+def new_remembered(rows: int, room: int) -> RememberedNormals:
+    """Return rows of which nothing is known."""
+    return RememberedNormals(
+        np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.int64), np.empty((rows, room))
+    )
+
+
+@jit
+def remember(normals: RememberedNormals, key: np.uint64, first: int, count: int) -> bool:
+    """Make the first `count` numbers of all rows known, the first row being `first`; False where there is no room."""
+    room = normals.numbers.shape[1]
+    if count > room:
+        return False
+    is_same = normals.key[0] == key and normals.first[0] == first
+    if not is_same or normals.known[0] < count:
+        # More than asked for where the same rows are asked for again, so that few requests fill them anew.
+        known = min(max(count, 2 * normals.known[0]), room) if is_same else count
+        for r in range(normals.numbers.shape[0]):
+            fill_normals(key, first + r, normals.numbers[r, :known])
+        normals.key[0] = key
+        normals.first[0] = first
+        normals.known[0] = known
+    return True
 
 
 @jit

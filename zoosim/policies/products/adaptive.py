@@ -29,12 +29,14 @@ import numpy as np
 from zoosim.core.arrays import copy_overlap
 from zoosim.core.claims import claim
 from zoosim.core.id_table import UNKNOWN, capacity_for, grown, new_id_table
+from zoosim.core.normals import new_remembered
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
 from zoosim.core.state import saved_length
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress, frozen_view
 from zoosim.models.shrunk_effects import grown_effects, new_effects
 from zoosim.models.standard_scores import new_scales
+from zoosim.policies.choice import DRAWS
 from zoosim.policies.from_log.traits import MOST_TRAITS
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.adaptive_explained import Explanation, explanation
@@ -79,6 +81,9 @@ MODEL_SHARE = 0.8
 """Weight of a log's mixed model right after the log. In shops where what is learned row by row predicts as well, even
 weights are no better; where it lacks what matters, such as what a visitor's number does to a single product, they are
 5% worse."""
+
+MOST_REMEMBERED = 256
+"""Numbers of each posterior draw that are kept for the next request, at most: for more candidates, they are made anew."""
 
 LANDMARKS = 64
 """Most earlier visitors whom others are compared with."""
@@ -168,6 +173,7 @@ class Adaptive(KernelPolicy):
             key=np.array([draw_key(rng)]),
             updates=np.zeros(1, np.int64),
             paid=np.zeros(1, np.int64),
+            normals=new_remembered(DRAWS, MOST_REMEMBERED),
             hazard=self.hazard,
             due=self.due,
             sharpness=self.sharpness,

@@ -6,7 +6,7 @@ import numpy as np
 
 from zoosim.core.id_table import IN_USE, renew_slots
 from zoosim.core.jit import jit
-from zoosim.core.normals import fill_normals
+from zoosim.core.normals import fill_normals, remember
 from zoosim.core.rng import beta
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models import change_filter
@@ -305,6 +305,8 @@ def draw_best(state: AdaptiveState, beliefs: Beliefs, key: np.uint64, first: int
     columns = beliefs.offer.columns.shape[0]
     several = state.sizes.several[0] > 0
     normals = np.empty((2 if several else 1) * (count + columns))
+    # All draws of a state are made of the same numbers, whoever asks: most requests find them made.
+    are_remembered = chosen.shape[0] == DRAWS and count > 1 and remember(state.normals, key, DRAWS, normals.shape[0])
     cells = np.zeros(beliefs.cells.chances.shape[0])
     drawn = np.empty((beliefs.mean.shape[0], count))
     values = np.empty(count)
@@ -313,7 +315,10 @@ def draw_best(state: AdaptiveState, beliefs: Beliefs, key: np.uint64, first: int
             chosen[n] = beliefs.places[0]
             continue
         # Numbers below DRAWS are those of the cells' draws.
-        fill_normals(key, DRAWS + first + n, normals)
+        if are_remembered:
+            normals = state.normals.numbers[n, : normals.shape[0]]
+        else:
+            fill_normals(key, DRAWS + first + n, normals)
         _draw_row(beliefs, 0, state.width, normals, drawn[0])
         if several:
             for row in range(1, drawn.shape[0]):

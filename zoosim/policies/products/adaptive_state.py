@@ -8,6 +8,7 @@ import numpy as np
 from zoosim.core.id_table import IdTable
 from zoosim.core.jit import jit
 from zoosim.core.limits import COUNTS, INPUTS, NOT_NEGATIVE
+from zoosim.core.normals import RememberedNormals
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models import change_filter
 from zoosim.models.shrunk_effects import ShrunkEffects, prior_flaws
@@ -109,7 +110,8 @@ class AdaptiveState(NamedTuple):
     in how near the visitor is to `landmarks (J, d_u)`, of which there are `landmarks_found (1,)`. `losses (parts,)` of
     the predictions of cells, of the linear models of chances, and of curves, lately. `model` is what a log left.
     `key (1,)` of the posterior draws, `updates (1,)`, the rewards learned from, and `paid (1,)`, how many of those were
-    not taken for 0. `sampling` is False where decisions go by means.
+    not taken for 0. `normals` remember what posterior draws are made of. `sampling` is False where decisions go by
+    means.
     """
 
     segments: Segments
@@ -129,6 +131,7 @@ class AdaptiveState(NamedTuple):
     key: np.ndarray
     updates: IntArray
     paid: IntArray
+    normals: RememberedNormals
     hazard: float
     due: float
     sharpness: float

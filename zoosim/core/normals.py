@@ -31,9 +31,9 @@ QUARTER_TURN = float(np.pi / 2)
 
 
 class RememberedNormals(NamedTuple):
-    """The first numbers of many rows of `fill_normals` with one key, which are the same ones however many are asked for.
+    """First numbers of many rows of `fill_normals`, which are the same ones however many of them are asked for.
 
-    `numbers (rows, room)`, of each of which `known (1,)` are those of `key (1,)`; row r is that of i = `first (1,)` + r.
+    `numbers (rows, room)`, of which the first `known (1,)` of row r are those of `key (1,)` and i = `first (1,)` + r.
     """
 
     key: np.ndarray

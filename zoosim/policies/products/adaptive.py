@@ -83,7 +83,7 @@ weights are no better; where it lacks what matters, such as what a visitor's num
 5% worse."""
 
 MOST_REMEMBERED = 256
-"""Numbers of each posterior draw that are kept for the next request, at most: for more candidates, they are made anew."""
+"""Most numbers of each posterior draw that are kept for the next request: where it takes more, they are made anew."""
 
 LANDMARKS = 64
 """Most earlier visitors whom others are compared with."""

@@ -9,7 +9,7 @@ from zoosim.core.blocks import RowArray, row_blocks
 from zoosim.core.errors import PolicyError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import shown
-from zoosim.core.types import BoolArray, Context, Distribution, FloatArray, IntArray, PastLog, PolicySpec
+from zoosim.core.types import BoolArray, Context, Distribution, FloatArray, IntArray, PastLog, PolicySpec, frozen_view
 
 LARGEST = 1e9
 """The largest feature or reward, in size, that policies take: larger ones overflow when they are squared and summed."""
@@ -36,21 +36,20 @@ def checked_request(context: Context, spec: PolicySpec) -> CheckedRequest:
     Raises:
         PolicyError: a shape is wrong, a feature is NaN, infinite or too large, or no product is available.
     """
-    user = _numbers("user", context.user).view()
+    user = _numbers("user", context["user"])
     check_shape("user", user, (spec.user_dim,))
     check_finite("user", user)
-    available = np.asarray(context.available)
+    available = np.asarray(context["available"])
     if available.dtype.kind not in "biu":
-        raise PolicyError(f"available: got {shown(context.available)}, expected a mask (K,) of True and False")
-    available = np.ascontiguousarray(available, np.bool_).view()
-    check_shape("available", available, (len(context.product_ids),))
-    if not available.any():
+        raise PolicyError(f"available: got {shown(available)}, expected a mask (K,) of True and False")
+    available = np.ascontiguousarray(available, np.bool_)
+    check_shape("available", available, (len(context["product_ids"]),))
+    if not np.count_nonzero(available):
         raise PolicyError("available: got no product that may be shown, expected at least one")
-    user.flags.writeable = available.flags.writeable = False
-    user_id = int(context.user_id)
+    user_id = int(context["user_id"])
     if not -(2**63) <= user_id < 2**63:
         raise PolicyError(f"user_id: got {shown(user_id)}, expected a whole number of 64 bits")
-    return CheckedRequest(user_id, user, available)
+    return CheckedRequest(user_id, frozen_view(user), frozen_view(available))
 
 
 def checked_candidates(context: Context, spec: PolicySpec) -> tuple[IntArray, FloatArray]:
@@ -97,6 +96,8 @@ def checked_past_features(log: PastLog, spec: PolicySpec) -> FloatArray:
 
 def _numbers(what: str, value: Any) -> FloatArray:
     """Return a value as an array of numbers, itself where it is one already, or raise `PolicyError`."""
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.c_contiguous:
+        return value
     try:
         return np.ascontiguousarray(as_floats(value))
     except (TypeError, ValueError):

@@ -125,7 +125,7 @@ def _fill(
             closed.append(page.closed())
         page.fill(number, place)
     ((available, propensities),) = tops
-    excluded = np.flatnonzero(~available).tolist()
+    excluded = [] if available.all() else np.flatnonzero(~available).tolist()
     return Drawn(shown, chances, propensities, excluded, _baseline(slots[0], available), closed)
 
 
@@ -142,7 +142,7 @@ def _baseline(slot: Slot, available: BoolArray) -> int:
     """Return the place of what the shop would show in a slot: what comes first where its own choice is gone."""
     if slot.baseline is not None and available[slot.baseline]:
         return slot.baseline
-    return int(np.argmax(available))
+    return int(available.argmax())
 
 
 def _certain(place: int, available: BoolArray) -> FloatArray:
@@ -154,9 +154,9 @@ def _certain(place: int, available: BoolArray) -> FloatArray:
 
 def pick_place(distribution: FloatArray, unit: float) -> int:
     """Return the place at which the cumulative distribution passes a number in [0, 1); never one of probability 0."""
-    totals = np.cumsum(distribution)
+    totals = distribution.cumsum()
     # By the sum as it was computed, which rounding may leave below 1: the unit could lie behind it.
-    place = int(np.searchsorted(totals, unit * totals[-1], side="right"))
+    place = int(totals.searchsorted(unit * totals[-1], side="right"))
     while place >= len(distribution) or distribution[place] == 0.0:
         place -= 1
     return place
@@ -183,10 +183,10 @@ class Units:
 
 def _explored(distribution: FloatArray, available: BoolArray, exploration: float) -> FloatArray:
     """Return a policy's distribution with a share spread over what is available; raises `PolicyError` for none."""
-    total = float(distribution.sum())
+    total = float(np.add.reduce(distribution))
     n_available = int(np.count_nonzero(available))
     is_within = n_available == len(available) or not distribution[~available].any()
-    sound = bool(distribution.min() >= 0.0) and abs(total - 1.0) <= SUM_TOLERANCE and is_within
+    sound = bool(np.minimum.reduce(distribution) >= 0.0) and abs(total - 1.0) <= SUM_TOLERANCE and is_within
     if not sound:
         raise PolicyError(f"propensities: got numbers that add up to {total:g}, expected probabilities of candidates")
     # Scaled before it is drawn from, so that the log holds probabilities that add up to 1.

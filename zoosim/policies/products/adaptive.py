@@ -270,8 +270,8 @@ class Adaptive(KernelPolicy):
     def _reader(self, context: Context) -> "Adaptive":
         """Return the policy itself, or where a decision would make room first, a copy that has made it."""
         candidates = self.attach(context)
-        known = np.array_equal(candidates.binary, self.state.columns.binary)
-        if known and self._room_for(candidates) <= len(self.state.categories.ids):
+        are_known = candidates.binary.tobytes() == self.state.columns.binary.tobytes()
+        if are_known and self._room_for(candidates) <= len(self.state.categories.ids):
             return self
         reader = copy.deepcopy(self)
         reader._make_room(reader.attach(context), 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from zoosim.core.normals import BLOCK, fill_normals
+from zoosim.core.normals import BLOCK, fill_normals, new_remembered, remember
 from zoosim.core.rng import mix
 from zoosim.core.types import FloatArray
 
@@ -53,3 +53,26 @@ def test_a_draw_does_not_depend_on_how_many_there_are() -> None:
     many = draws(3, 5_000)
     for n in (0, 1, 100, 256, 257, 512, 700):
         assert np.array_equal(draws(3, n), many[:n])
+
+
+def test_remembered_numbers_are_those_of_each_row_however_many_are_asked_for() -> None:
+    normals = new_remembered(4 * 30)
+    asked = [
+        (5, 100, 4, 3),
+        (5, 100, 4, 20),
+        (5, 100, 4, 7),
+        (5, 101, 4, 7),
+        (5, 101, 3, 7),
+        (6, 101, 3, 7),
+        (6, 101, 4, 30),
+    ]
+    for key, first, rows, count in asked:
+        assert remember(normals, np.uint64(key), first, rows, count)
+        known = int(normals.known[0])
+        assert known >= count
+        for r in range(rows):
+            alone = np.empty(count)
+            fill_normals(np.uint64(key), first + r, alone)
+            assert normals.numbers[r * known : r * known + count].tolist() == alone.tolist()
+    assert not remember(normals, np.uint64(6), 8, 4, 31)
+    assert normals.known[0] == 30  # and those that were known are kept

@@ -33,36 +33,36 @@ QUARTER_TURN = float(np.pi / 2)
 class RememberedNormals(NamedTuple):
     """First numbers of many rows of `fill_normals`, which are the same ones however many of them are asked for.
 
-    `numbers (rows, room)`, of which the first `known (1,)` of row r are those of `key (1,)` and i = `first (1,)` + r.
+    The `known (1,)` first ones of row i, of those of `key (1,)` in the `span (2,)`, its first and its length, stand
+    behind those of the row before in `numbers (n,)`: the nearer to each other, the faster they are read.
     """
 
     key: np.ndarray
-    first: IntArray
+    span: IntArray
     known: IntArray
     numbers: FloatArray
 
 
-def new_remembered(rows: int, room: int) -> RememberedNormals:
-    """Return rows of which nothing is known."""
-    return RememberedNormals(
-        np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.int64), np.empty((rows, room))
-    )
+def new_remembered(room: int) -> RememberedNormals:
+    """Return room for so many numbers, of which none is known."""
+    return RememberedNormals(np.zeros(1, np.uint64), np.zeros(2, np.int64), np.zeros(1, np.int64), np.empty(room))
 
 
 @jit
-def remember(normals: RememberedNormals, key: np.uint64, first: int, count: int) -> bool:
-    """Make the first `count` numbers of all rows known, the first row being `first`; False where there is no room."""
-    room = normals.numbers.shape[1]
+def remember(normals: RememberedNormals, key: np.uint64, first: int, rows: int, count: int) -> bool:
+    """Make the first `count` numbers of `rows` rows from `first` on known; False where there is no room for them."""
+    room = normals.numbers.shape[0] // rows
     if count > room:
         return False
-    is_same = normals.key[0] == key and normals.first[0] == first
+    span = normals.span
+    is_same = normals.key[0] == key and span[0] == first and span[1] == rows
     if not is_same or normals.known[0] < count:
         # More than asked for where the same rows are asked for again, so that few requests fill them anew.
         known = min(max(count, 2 * normals.known[0]), room) if is_same else count
-        for r in range(normals.numbers.shape[0]):
-            fill_normals(key, first + r, normals.numbers[r, :known])
+        for r in range(rows):
+            fill_normals(key, first + r, normals.numbers[r * known : (r + 1) * known])
         normals.key[0] = key
-        normals.first[0] = first
+        span[0], span[1] = first, rows
         normals.known[0] = known
     return True
 

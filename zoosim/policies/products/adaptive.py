@@ -173,7 +173,7 @@ class Adaptive(KernelPolicy):
             key=np.array([draw_key(rng)]),
             updates=np.zeros(1, np.int64),
             paid=np.zeros(1, np.int64),
-            normals=new_remembered(DRAWS, MOST_REMEMBERED),
+            normals=new_remembered(DRAWS * MOST_REMEMBERED),
             hazard=self.hazard,
             due=self.due,
             sharpness=self.sharpness,

@@ -306,7 +306,9 @@ def draw_best(state: AdaptiveState, beliefs: Beliefs, key: np.uint64, first: int
     several = state.sizes.several[0] > 0
     normals = np.empty((2 if several else 1) * (count + columns))
     # All draws of a state are made of the same numbers, whoever asks: most requests find them made.
-    are_remembered = chosen.shape[0] == DRAWS and count > 1 and remember(state.normals, key, DRAWS, normals.shape[0])
+    are_remembered = (
+        chosen.shape[0] == DRAWS and count > 1 and remember(state.normals, key, DRAWS, DRAWS, normals.shape[0])
+    )
     cells = np.zeros(beliefs.cells.chances.shape[0])
     drawn = np.empty((beliefs.mean.shape[0], count))
     values = np.empty(count)
@@ -316,7 +318,8 @@ def draw_best(state: AdaptiveState, beliefs: Beliefs, key: np.uint64, first: int
             continue
         # Numbers below DRAWS are those of the cells' draws.
         if are_remembered:
-            normals = state.normals.numbers[n, : normals.shape[0]]
+            start = n * state.normals.known[0]
+            normals = state.normals.numbers[start : start + normals.shape[0]]
         else:
             fill_normals(key, DRAWS + first + n, normals)
         _draw_row(beliefs, 0, state.width, normals, drawn[0])

@@ -281,15 +281,15 @@ class Adaptive(KernelPolicy):
         """Enter columns that turn out to hold other numbers than 0 and 1, and binary ones that are 1 for once."""
         columns = self.state.columns
         binary = candidates.binary
-        if not np.array_equal(binary, columns.binary):
+        if binary.tobytes() != columns.binary.tobytes():
             for column in np.flatnonzero(columns.binary & ~binary)[: len(columns.numbers) - columns.counts[NUMBERS]]:
                 columns.numbers[columns.counts[NUMBERS]] = column
                 columns.counts[NUMBERS] += 1
             columns.binary[:] = binary
             self._forget_candidates()
         unknown = candidates.columns[columns.block_of[candidates.columns] == UNKNOWN]
-        unknown = unknown[: self._most_columns - columns.counts[BLOCKS]]
         if len(unknown):
+            unknown = unknown[: self._most_columns - columns.counts[BLOCKS]]
             columns.block_of[unknown] = columns.counts[BLOCKS] + np.arange(len(unknown))
             columns.counts[BLOCKS] += len(unknown)
             room = self.state.effects.columns.shape[1]

@@ -1,4 +1,4 @@
-"""What is derived from one product is kept by the identity of its arrays, and derived anew where the state changes."""
+"""What is derived from one product is kept by the identity of its arrays, and that of several once they come again."""
 
 import numpy as np
 
@@ -42,3 +42,33 @@ def test_few_single_products_are_kept_and_none_that_may_change() -> None:
     before = policy.attach(changing).products.tolist()
     products[:] = 0.5
     assert policy.attach(changing).products.tolist() != before
+
+
+def test_candidates_are_kept_once_they_come_again_and_decided_alike_before() -> None:
+    policy = Adaptive(PolicySpec(user_dim=1, product_dim=2), np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    features = rng.integers(2, size=(6, 2)).astype(float)
+
+    def request(*numbers: int) -> Context:
+        ids = np.array(numbers)
+        return Context(
+            user_id=0,
+            user=rng.normal(size=1),
+            product_ids=ids,
+            products=features[ids],
+            available=np.ones(len(ids), bool),
+        )
+
+    for _ in range(200):
+        context = request(*rng.permutation(6)[:4].tolist())
+        policy.update(context, 0, float(rng.random() < features[context.product_ids[0], 0]))
+    policy._attached.clear()
+    context = request(5, 1, 2, 0)
+    at_first = policy.propensities(context)
+    assert not policy._attached
+    assert policy.propensities(context).tolist() == at_first.tolist()
+    assert len(policy._attached) == 1
+    assert np.count_nonzero(at_first) > 1
+    # What a decision would make room for first is not decided in passing: a number in a column of 0 and 1.
+    numbers = Context({**request(0, 3), "products": np.array([[0.0, 0.5], [1.0, 2.0]])})
+    assert policy.propensities(numbers).sum() == 1.0

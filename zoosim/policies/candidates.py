@@ -1,7 +1,7 @@
 """Arrays that policies derive from the products of a request, kept for the next request with the same ones."""
 
 from abc import abstractmethod
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -52,6 +52,7 @@ class AttachingPolicy(Policy):
         super().__init__(spec, rng, **params)
         self._attached: list[Attached] = []
         self._singles: OrderedDict[tuple[int, int], Attached] = OrderedDict()
+        self._met: deque[bytes] = deque(maxlen=REMEMBERED)
         self._version = 0
 
     @abstractmethod
@@ -126,6 +127,17 @@ class AttachingPolicy(Policy):
     def _forget_candidates(self) -> None:
         """Mark all that was derived from candidates as out of date, since the state that it refers to has changed."""
         self._version += 1
+
+    def _comes_first(self, context: Context) -> bool:
+        """Return whether a request's candidates are new, so that they may never come again; they are not a second time.
+
+        Where each request has candidates of its own, all that would be kept of them is work in vain.
+        """
+        key = np.asarray(context["product_ids"]).tobytes()
+        if key in self._met or self._find_attached(context) is not None:
+            return False
+        self._met.append(key)
+        return True
 
     def _is_attached(self, context: Context) -> bool:
         """Return whether what is derived from a request's candidates is kept, and still right."""

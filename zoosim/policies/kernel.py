@@ -140,6 +140,10 @@ class DrawingPolicy(AttachingPolicy):
     def _distribution(self, request: CheckedRequest, candidates: Any) -> FloatArray:
         """Return the probabilities `(K,)` of `_draw_action` over uniform draws."""
 
+    def _passing_distribution(self, request: CheckedRequest, context: Context) -> FloatArray | None:
+        """Return the same, keeping nothing of candidates that may never come again; None where they are to be kept."""
+        return None
+
     @abstractmethod
     def _exploit(self, request: CheckedRequest, candidates: Any) -> int:
         """Return the action that seems best, without exploring."""
@@ -202,6 +206,9 @@ class DrawingPolicy(AttachingPolicy):
     def propensities(self, context: Context) -> FloatArray:
         """Return the probability of each candidate `(K,)` that `select_action` draws from; moves no state."""
         request = checked_request(context, self.spec)
+        passing = self._passing_distribution(request, context)
+        if passing is not None:
+            return passing
         reader = self._reader(context)
         return reader._distribution(request, reader.attach(context))
 

@@ -40,8 +40,15 @@ from zoosim.policies.choice import DRAWS
 from zoosim.policies.from_log.traits import MOST_TRAITS
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.adaptive_explained import Explanation, explanation
-from zoosim.policies.products.adaptive_from_log import OWN, TEMPERATURE, LogModel, fit_log_model, new_log_model
-from zoosim.policies.products.adaptive_kernel import KERNEL, distributions, move_clocks
+from zoosim.policies.products.adaptive_from_log import (
+    OWN,
+    TEMPERATURE,
+    LogModel,
+    fit_log_model,
+    new_log_model,
+    weights_in_common,
+)
+from zoosim.policies.products.adaptive_kernel import KERNEL, distribution_of_new, distributions, move_clocks
 from zoosim.policies.products.adaptive_parts import PARTS
 from zoosim.policies.products.adaptive_sizes import new_sizes
 from zoosim.policies.products.adaptive_state import (
@@ -60,7 +67,7 @@ from zoosim.policies.products.adaptive_state import (
 )
 from zoosim.policies.products.categories import FIRST_CATEGORIES
 from zoosim.policies.products.segments import new_segments
-from zoosim.policies.requests import CheckedRequest, checked_request
+from zoosim.policies.requests import CheckedRequest, checked_candidates, checked_request
 
 MAX_SEGMENTS, MAX_CATEGORIES, MAX_CELLS = 256, 2_048, 200_000
 """Most segments, categories and (segment, category) cells."""
@@ -247,6 +254,17 @@ class Adaptive(KernelPolicy):
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> AdaptiveCandidates:
         return new_candidates(ids, products, self.state.columns.binary, self.state.model)
+
+    def _passing_distribution(self, request: CheckedRequest, context: Context) -> FloatArray | None:
+        if not self._comes_first(context):
+            return None
+        ids, products = checked_candidates(context, self.spec)
+        # Copies, as code is compiled for arrays that can be written to, or cannot.
+        ids, products = ids.copy(), products.copy()
+        in_common = weights_in_common(self.state.model, products)
+        out = np.zeros(len(ids))
+        new = (ids, products, *in_common, request.user, request.available)
+        return out if distribution_of_new(self.state, *new, self.floor, out) else None
 
     def _forget_learned(self) -> None:
         for attached in (*self._attached, *self._singles.values()):

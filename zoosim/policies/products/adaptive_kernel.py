@@ -41,6 +41,7 @@ from zoosim.policies.products.adaptive_state import (
     AdaptiveState,
     Cells,
     clear_cells,
+    derived,
     expected_click,
 )
 from zoosim.policies.products.segments import Segments, enter, find, shed
@@ -110,6 +111,41 @@ def _add_draws(state: AdaptiveState, beliefs: Beliefs, out: FloatArray) -> None:
     draw_best(state, beliefs, posterior_key(state.key, state.updates), 0, chosen)
     for k in chosen:
         out[k] += 1.0 / DRAWS
+
+
+@jit
+def distribution_of_new(
+    state: AdaptiveState,
+    ids: IntArray,
+    products: FloatArray,
+    in_common: FloatArray,
+    size_in_common: FloatArray,
+    user: FloatArray,
+    available: BoolArray,
+    floor: float,
+    out: FloatArray,
+) -> bool:
+    """Add the probability of each candidate to zeros, nothing of which is kept: in one call, as calls take longer.
+
+    Args:
+        state: What was learned.
+        ids, products: The candidates `(K,)`, and their features `(K, d_p)`.
+        in_common, size_in_common: What `weights_in_common` says of them.
+        user, available, floor: The request, and the share of decisions that is spread evenly.
+        out: The probabilities `(K,)`.
+
+    Returns:
+        False where a decision among them would make room first, for columns or categories: nothing is added then.
+    """
+    candidates = derived(ids, products, state.columns.binary, state.model, in_common, size_in_common)
+    categories = state.categories
+    fit = categories.counts[IN_USE] + candidates.keys.shape[0] <= categories.ids.shape[0]
+    for column in range(candidates.binary.shape[0]):
+        fit &= candidates.binary[column] == state.columns.binary[column]
+    if fit:
+        _distribution(state, candidates, 0, user, available, out)
+        raise_to_floor(available, floor, out)
+    return bool(fit)
 
 
 @jit

@@ -240,28 +240,27 @@ def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray, model
     # Products of matrices by numpy, whose library rounds otherwise than that of compiled code; all else in one call,
     # since a call takes longer than what each part of it does.
     in_common, size_in_common = weights_in_common(model, products)
-    derived = _derive(ids, products, binary, model.product_ids, model.own, in_common, model.size_own, size_in_common)
-    return AdaptiveCandidates(ids, products, *derived)
+    return AdaptiveCandidates(*derived(ids, products, binary, model, in_common, size_in_common))
 
 
 @jit
-def _derive(
+def derived(
     ids: IntArray,
     products: FloatArray,
     was_binary: BoolArray,
-    product_ids: IntArray,
-    own: FloatArray,
+    model: LogModel,
     in_common: FloatArray,
-    size_own: FloatArray,
     size_in_common: FloatArray,
-) -> tuple[np.ndarray, ...]:
-    """Return the fields of `AdaptiveCandidates` behind `products`, in their order."""
+) -> AdaptiveCandidates:
+    """Return the candidates by what of their weights follows from their features, as `weights_in_common` says."""
     binary = still_binary(was_binary, products)
     keys, group_of = distinct_patterns(products, binary)
     columns, starts, active = _ones(products, binary)
     count = ids.shape[0]
     numbers = binary.shape[0] - int(np.sum(binary))
-    return (
+    return AdaptiveCandidates(
+        ids,
+        products,
         binary,
         group_of,
         keys,
@@ -272,8 +271,8 @@ def _derive(
         columns,
         starts,
         active,
-        candidate_weights(product_ids, own, ids, in_common),
-        candidate_weights(product_ids, size_own, ids, size_in_common),
+        candidate_weights(model.product_ids, model.own, ids, in_common),
+        candidate_weights(model.product_ids, model.size_own, ids, size_in_common),
         np.full(2, NEVER),
         np.empty((min(numbers, MAX_NUMBERS), count)),
         np.empty((1 + MODELS, count)),

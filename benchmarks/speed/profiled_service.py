@@ -22,7 +22,7 @@ OTHER, THREADS = "other", "log writer and other threads"
 STEPS = {
     "note the decision": ("serving/unconfirmed.py:note", "serving/current.py:note_decision"),
     "take in what was learned": ("serving/current.py:take", "serving/publishing.py"),
-    "HTTP": ("/uvicorn/", "/starlette/", "serving/protocol.py", "serving/origins.py", "serving/exact_routes.py"),
+    "HTTP": ("/uvicorn/", "/starlette/", "serving/protocol.py", "serving/origins.py", "serving/direct_routes.py"),
     "read the body, write the answer": ("serving/application.py", "serving/requests.py", "serving/metrics.py"),
     "compare with the schema": ("serving/inputs.py", "schema/deviations.py", "serving/unexpressed.py"),
     "encode": ("zoosim/schema/",),

@@ -4,21 +4,38 @@ import asyncio
 
 import httpx2
 import pytest
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from zoosim.serving.origins import OriginCheck
 
 
+class Application:
+    """Answers anything."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse("done")(scope, receive, send)
+
+    async def answer_directly(self, scope: Scope, receive: Receive) -> Response | None:
+        return PlainTextResponse("done")
+
+
 def status(headers: dict[str, str], hosts: str = "", host: str = "127.0.0.1") -> int:
     """Return how a service at this address answers a request with these headers."""
-    guarded = OriginCheck(PlainTextResponse("done"), host, hosts)
+    guarded = OriginCheck(Application(), host, hosts)
+    directly: list[Response | None] = []
+
+    async def guard(scope: Scope, receive: Receive, send: Send) -> None:
+        directly.append(await guarded.answer_directly(scope, receive))
+        await guarded(scope, receive, send)
 
     async def ask() -> httpx2.Response:
-        transport = httpx2.ASGITransport(app=guarded)
+        transport = httpx2.ASGITransport(app=guard)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8100") as client:
             return await client.post("/v1/decisions", headers=headers)
 
     answer = asyncio.run(ask())
+    assert (directly == [None]) == (answer.status_code == 403)
     if answer.status_code == 403:
         assert "\n" not in answer.json()["error"]
         assert "set hosts or a key" in answer.json()["error"]

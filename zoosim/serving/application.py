@@ -27,8 +27,8 @@ from zoosim.serving.bodies import (
 )
 from zoosim.serving.console.routes import Console
 from zoosim.serving.console.sessions import Sessions
+from zoosim.serving.direct_routes import DirectRoutes, Handler
 from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
-from zoosim.serving.exact_routes import ExactRoutes, Handler
 from zoosim.serving.javascript import client_routes
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
@@ -45,6 +45,7 @@ class Application:
 
     Attributes:
         metrics: Figures of the service.
+        direct: The routes of the requests that come most often.
     """
 
     def __init__(
@@ -67,14 +68,13 @@ class Application:
         self._product = msgspec.json.Decoder(ProductBody).decode
         self._deployment = msgspec.json.Decoder(DeploymentBody).decode
         self._annotation = msgspec.json.Decoder(AnnotationBody).decode
+        self._most_asked = self._most_asked_routes()
+        self.direct = DirectRoutes(self._most_asked)
 
     def starlette(self) -> Starlette:
         """Return the application that a server runs."""
-        deciders = {each.path: self._guarded("POST", DECIDE, self._decider(each)) for each in endpoint_classes()}
         routes = [
-            *(Route(path, decider, methods=["POST"]) for path, decider in deciders.items()),
-            # Ids are the shop's own and may hold slashes, hence `path`, which takes these in.
-            self._route("POST", "/v1/decisions/{id:path}/feedback", FEEDBACK, self.give_feedback),
+            *self._most_asked,
             self._route("POST", "/v1/decisions/{id:path}/activation", FEEDBACK, self.activate),
             self._route("GET", "/v1/decisions/{id:path}", ADMIN, self.show_decision),
             self._route("GET", "/v1/products", ADMIN, self.list_products),
@@ -95,8 +95,15 @@ class Application:
             *client_routes(),
             *self._console.routes(),
         ]
-        exact = Middleware(ExactRoutes, {("POST", path): decider for path, decider in deciders.items()})
-        return Starlette(routes=routes, middleware=[Middleware(Tracing), exact])
+        return Starlette(routes=routes, middleware=[Middleware(Tracing)])
+
+    def _most_asked_routes(self) -> list[Route]:
+        """Return the routes of the requests that come most often."""
+        return [
+            *(self._route("POST", each.path, DECIDE, self._decider(each)) for each in endpoint_classes()),
+            # Ids are the shop's own and may hold slashes, hence `path`, which takes these in.
+            self._route("POST", "/v1/decisions/{id:path}/feedback", FEEDBACK, self.give_feedback),
+        ]
 
     def _decider(self, endpoint: type[Endpoint]) -> Handler:
         """Return what answers the requests of an endpoint."""

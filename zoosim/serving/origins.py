@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from zoosim.core.parameters import shown
 from zoosim.serving.bodies import ErrorAnswer
+from zoosim.serving.direct_routes import DirectApplication
 from zoosim.serving.throttle import Throttle
 
 ANY = "*"
@@ -26,7 +27,7 @@ logger = logging.getLogger("zoosim.serving")
 class OriginCheck:
     """Refuses requests for names that are not the service's, and those of pages of other sites, with status 403."""
 
-    def __init__(self, app: ASGIApp, host: str, hosts: str) -> None:
+    def __init__(self, app: DirectApplication, host: str, hosts: str) -> None:
         """Stand before an application.
 
         Args:
@@ -49,6 +50,10 @@ class OriginCheck:
             logger.warning("refused a request: %s", reason)
         content = msgspec.json.encode(ErrorAnswer(reason))
         await Response(content, 403, media_type="application/json")(scope, receive, send)
+
+    async def answer_directly(self, scope: Scope, receive: Receive) -> Response | None:
+        """Return the answer to a request that is answered directly; None where it is to be refused, too."""
+        return None if self._why_not(scope) else await self._app.answer_directly(scope, receive)
 
     def _why_not(self, scope: Scope) -> str:
         """Return why a request is refused; empty where it is not."""

@@ -1,13 +1,17 @@
 """The HTTP protocol of the server, with bounds on what a client may send before its request is complete."""
 
 import asyncio
+import functools
 import logging
 import resource
 from collections import Counter
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from zoosim.serving.direct_routes import DirectApplication
 from zoosim.serving.throttle import Throttle
 
 MOST_HEAD_BYTES = 65_536
@@ -85,11 +89,15 @@ class Connections:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Closes connections that are too many, send headers without end, or a request too slowly."""
+    """Closes connections that are too many, send headers without end, or a request too slowly.
 
-    def __init__(self, connections: Connections, *values: Any, **named: Any) -> None:
+    Requests that the application answers directly are not sent through it, and their answers are written at once.
+    """
+
+    def __init__(self, connections: Connections, application: DirectApplication, *values: Any, **named: Any) -> None:
         super().__init__(*values, **named)
         self._open = connections
+        self._answer_directly = application.answer_directly
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
@@ -135,3 +143,32 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_in_head = True
         self._head_bytes = 0
         super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGIApp) -> None:  # type: ignore[override]
+        """Begin to answer a request, directly where that can be."""
+        super()._start_asgi_task(cycle, functools.partial(self._answer, cycle, app))
+
+    async def _answer(
+        self, cycle: RequestResponseCycle, app: ASGIApp, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        response = await self._answer_directly(scope, receive)
+        if response is None:
+            await app(scope, receive, send)
+        elif cycle.disconnected or self.flow.write_paused:
+            await response(scope, receive, send)
+        else:
+            _write(cycle, response)
+
+
+def _write(cycle: RequestResponseCycle, response: Response) -> None:
+    """Write an answer, headers and all, at once, and note that as `cycle.send` does."""
+    parts = [STATUS_LINE[response.status_code]]
+    for name, value in (*cycle.default_headers, *response.raw_headers):
+        parts.extend((name, b": ", value, b"\r\n"))
+    if not cycle.keep_alive:
+        parts.append(b"connection: close\r\n")
+    cycle.transport.write(b"".join((*parts, b"\r\n", response.body)))
+    cycle.response_started = cycle.response_complete = True
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()

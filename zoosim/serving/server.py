@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 import uvicorn
 import uvloop
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from zoosim.core.errors import ConfigError
 from zoosim.serving.access import Access
 from zoosim.serving.console.sessions import Sessions
+from zoosim.serving.direct_routes import DirectApplication
 from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.loops.application import LoopsApplication
 from zoosim.serving.loops.folder import LoopsFolder
@@ -71,12 +71,8 @@ def serve(
         listener.close()
 
 
-class Served(Protocol):
-    """What a process serves, an ASGI application: one loop, or several."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        ...
+class Served(DirectApplication, Protocol):
+    """What a process serves: one loop, or several."""
 
     async def wait_until_learned(self) -> None:
         """Wait until it decides by what was learned before."""
@@ -199,11 +195,12 @@ async def _stop(server: uvicorn.Server, served: Served, stopping: asyncio.Event)
     server.should_exit = True
 
 
-def _configuration(settings: Settings, application: ASGIApp) -> uvicorn.Config:
-    most_connections = allow_connections(settings.most_connections)
+def _configuration(settings: Settings, served: DirectApplication) -> uvicorn.Config:
+    application = served if any(settings.keys.values()) else OriginCheck(served, settings.host, settings.hosts)
+    connections = Connections(allow_connections(settings.most_connections))
     return uvicorn.Config(
-        application if any(settings.keys.values()) else OriginCheck(application, settings.host, settings.hosts),
-        http=functools.partial(BoundedProtocol, Connections(most_connections)),  # type: ignore[arg-type]
+        application,
+        http=functools.partial(BoundedProtocol, connections, application),  # type: ignore[arg-type]
         lifespan="off",
         access_log=False,
         log_config=None,

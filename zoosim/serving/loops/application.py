@@ -71,15 +71,19 @@ class LoopsApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request: of a loop by that loop, as if it stood alone."""
-        name, slash, _ = _route_path(scope).removeprefix(PREFIX).partition("/")
-        if not _route_path(scope).startswith(PREFIX) or not slash:
+        name, inner = _of_loop(scope)
+        if not name:
             await self._own(scope, receive, send)
             return
-        inner = {**scope, "root_path": f"{scope.get('root_path', '')}{PREFIX}{name}"}
         try:
             await self._loops.answer(name, inner, receive, send)
         except ZoosimError as error:
             await refusal(error)(scope, receive, send)
+
+    async def answer_directly(self, scope: Scope, receive: Receive) -> Response | None:
+        """Return the answer to a request of a loop that is answered directly."""
+        name, inner = _of_loop(scope)
+        return await self._loops.answer_directly(name, inner, receive) if name else None
 
     async def wait_until_learned(self) -> None:
         """Wait until each loop decides by what was learned before."""
@@ -212,9 +216,14 @@ class LoopsApplication:
         return Route(path, handle, methods=[method])
 
 
-def _route_path(scope: Scope) -> str:
-    """Return the path of a request below where this application is mounted."""
-    return str(scope.get("path", "")).removeprefix(str(scope.get("root_path", "")))
+def _of_loop(scope: Scope) -> tuple[str, Scope]:
+    """Return the name of the loop that a request is to, empty for none, and the request as that loop sees it."""
+    root = str(scope.get("root_path", ""))
+    path = str(scope.get("path", "")).removeprefix(root)
+    name, slash, _ = path.removeprefix(PREFIX).partition("/")
+    if not path.startswith(PREFIX) or not slash:
+        return "", scope
+    return name, {**scope, "root_path": f"{root}{PREFIX}{name}"}
 
 
 async def _alive(request: Request) -> Response:

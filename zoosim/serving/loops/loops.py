@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from zoosim.core.blame import one_line
@@ -190,6 +191,14 @@ class Loops:
             raise StoreError(f"loop {name}: cannot be opened: {self.failed[name].reason}")
         LOOP.set(name)
         await running(scope, receive, send)
+
+    async def answer_directly(self, name: str, scope: Scope, receive: Receive) -> Response | None:
+        """Return the answer to a request of a loop that runs, where it is answered directly."""
+        running = self.running.get(name)
+        if running is None:
+            return None
+        LOOP.set(name)
+        return await running.answer_directly(scope, receive)
 
     def end_streams(self) -> None:
         """End answers that would go on for ever."""

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from zoosim.core.blame import one_line
@@ -21,6 +22,8 @@ LEARNER_STARTS = 30.0
 """Seconds for which visitors wait for the learner's first report, at most."""
 
 SECONDS_BETWEEN_CLEANINGS = 60.0
+
+Answer = TypeVar("Answer")
 
 logger = logging.getLogger("zoosim.serving")
 
@@ -47,15 +50,24 @@ class RunningLoop:
         application = Application(service, self._stopping, sessions)
         self.metrics = application.metrics
         self._application = application.starlette()
+        self._direct = application.direct
         self._jobs = [asyncio.create_task(job) for job in (tick(service), clean(service.upkeep))]
         self._open_requests = 0
         self._all_answered = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+        await self._counted(self._application(scope, receive, send))
+
+    async def answer_directly(self, scope: Scope, receive: Receive) -> Response | None:
+        """Return the answer to a request that is answered directly."""
+        return await self._counted(self._direct.answer(scope, receive))
+
+    async def _counted(self, answering: Awaitable[Answer]) -> Answer:
+        """Return an answer once it is there; the request is open until then."""
         self._open_requests += 1
         try:
-            await self._application(scope, receive, send)
+            return await answering
         finally:
             self._open_requests -= 1
             if not self._open_requests:

@@ -1,0 +1,51 @@
+"""Requests that come most often, answered past the middleware and the other routes of an application.
+
+The handler of such a request is that of its route. Whoever answers directly refuses nothing itself: a request with
+which middleware has anything to do is left to the application, which answers it as it answers all others.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+from starlette.types import Receive, Scope, Send
+
+from zoosim.serving.tracing import continued
+
+Handler = Callable[[Request], Awaitable[Response]]
+"""Answers a request, errors in it, too: what it raises is a fault of the service."""
+
+
+class DirectApplication(Protocol):
+    """An ASGI application that can answer some requests directly."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        ...
+
+    async def answer_directly(self, scope: Scope, receive: Receive) -> Response | None:
+        """Return the answer to a request; None, with nothing received of it, where it is to go through all layers."""
+        ...
+
+
+class DirectRoutes:
+    """Routes of an application whose requests are answered directly."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        """Answer by these routes, of which the first that fits counts.
+
+        Args:
+            routes: The first routes of the application; each leads to a `Handler`.
+        """
+        self._routes = list(routes)
+
+    async def answer(self, scope: Scope, receive: Receive) -> Response | None:
+        """Return the answer to a request; None where no route fits, or a trace is to be continued."""
+        for route in self._routes:
+            match, found = route.matches(scope)
+            if match is Match.FULL and continued(scope["headers"]) is None:
+                handler: Handler = route.endpoint
+                return await handler(Request({**scope, **found}, receive))
+        return None

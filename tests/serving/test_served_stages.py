@@ -119,7 +119,8 @@ def marginals_of(service: Service, body: DecideBody) -> dict[str, float]:
     endpoint = service._endpoints.current
     assert isinstance(endpoint, ProductEndpoint)
     sources = {name: arm.source for name, arm in service.current.deciding.items()}
-    tasks = endpoint._maker.tasks(sources, body, ()).tasks
+    inputs = endpoint._inputs(body, (), Contents(None))
+    tasks = endpoint._maker.tasks(sources, body, (), inputs.visitors).tasks
     weights = service.current.assignment.weights(tasks)
     chances = dict.fromkeys(service.catalogue.names(), 0.0)
     for name, task in tasks.items():

@@ -94,12 +94,10 @@ class ServedCatalogue:
         self.model = catalogue
         self._by_id: _PlacesById | None = None
         self.epoch = 0
-        self._take([], [], np.zeros((0, catalogue.features.shape[1])))
-        self._shown.update({name: False for name in hidden if name in self._shown})
-        self._n_shown = sum(self._shown.values())
+        self._take([], [], np.zeros((0, catalogue.features.shape[1])), hidden)
 
-    def _take(self, names: list[str], versions: list[int], features: FloatArray) -> None:
-        """Hold the products of the model, and versions of products beside them."""
+    def _take(self, names: list[str], versions: list[int], features: FloatArray, hidden: Iterable[str]) -> None:
+        """Hold the products of the model, and versions of products beside them, of which some are hidden."""
         # What a model came with may be a million products: their features are the model's own, and not copied.
         self._n_first = len(self.model.names)
         self._names = [*self.model.names, *names]
@@ -110,7 +108,7 @@ class ServedCatalogue:
         self._current = {name: model_version(place) for place, name in enumerate(self.model.names)}
         # By version, so that the newest counts: those that came with a model are below 0.
         self._current.update({name: version for version, name in sorted(zip(versions, names, strict=True))})
-        self._shown = dict.fromkeys(self._current, True)
+        self._hidden = self._current.keys() & hidden
         self._sets: OrderedDict[bytes, RequestCandidates] = OrderedDict()
         self._all: RequestCandidates | None = None
         self._described: Descriptions[tuple[str, int]] = Descriptions()
@@ -125,7 +123,7 @@ class ServedCatalogue:
     @property
     def n_shown(self) -> int:
         """Number of products that may be shown."""
-        return self._n_shown
+        return len(self._current) - len(self._hidden)
 
     @property
     def n_later(self) -> int:
@@ -156,8 +154,10 @@ class ServedCatalogue:
         self._later_features[later_place] = unpack_floats(product.features)
         if version > self._current.get(product.name, version - 1):
             self._current[product.name] = version
-            self._n_shown += product.available - self._shown.get(product.name, False)
-            self._shown[product.name] = product.available
+            if product.available:
+                self._hidden.discard(product.name)
+            else:
+                self._hidden.add(product.name)
             # Sets of versions stay as they are, since a version never changes; only what "all" means has changed.
             self._all = None
 
@@ -200,7 +200,7 @@ class ServedCatalogue:
 
     def may_be_shown(self, name: str) -> bool:
         """Return whether a product is known and available."""
-        return self._shown.get(name, False)
+        return name in self._current and name not in self._hidden
 
     def versions_to_show(self, contents: Contents) -> list[int] | None:
         """Return the current versions of the candidates of a request, in their order.
@@ -215,10 +215,12 @@ class ServedCatalogue:
                 if self._current.get(name) != version:
                     return None
                 names[place] = name
-        is_distinct = set(map(type, names)) == {str} and len(set(names)) == len(names)
-        if not is_distinct or not all(map(self._shown.get, names)):
+        try:
+            versions = [self._current[name] for name in names]
+        except KeyError:
             return None
-        return [self._current[name] for name in names]
+        is_each_once = len(set(versions)) == len(versions) > 0
+        return versions if is_each_once and self._hidden.isdisjoint(names) else None
 
     def note_described(self, contents: Contents, versions_by_name: Mapping[str, int]) -> None:
         """Keep which versions the descriptions of a request stand for, of those candidates that have one."""
@@ -229,7 +231,7 @@ class ServedCatalogue:
 
     def is_hidden(self, name: str) -> bool:
         """Return whether a product is known and not available."""
-        return not self._shown.get(name, True)
+        return name in self._hidden
 
     def features_of(self, version: int) -> FloatArray:
         """Return the features `(d_p,)` of a version."""
@@ -241,31 +243,31 @@ class ServedCatalogue:
     def is_current(self, product: Product) -> bool:
         """Return whether the product's current version has these features, and this availability."""
         version = self._current.get(product.name)
-        if version is None or self._shown[product.name] is not product.available:
+        if version is None or self.is_hidden(product.name) is product.available:
             return False
         return pack_floats(self.features_of(version)) == product.features
 
     def hidden(self) -> list[str]:
         """Return the names of the products that may not be shown."""
-        return [name for name, is_shown in self._shown.items() if not is_shown]
+        return [name for name in self._current if name in self._hidden]
 
     def names(self) -> list[str]:
         """Return the names of the products that may be shown."""
-        return [name for name, is_shown in self._shown.items() if is_shown]
+        return [name for name in self._current if name not in self._hidden]
 
     def everything(self) -> RequestCandidates:
         """Return all products that may be shown as candidates."""
         if self._all is None:
-            self._all = self._made([self._current[name] for name in self.names()])
+            self._all = self.passing([self._current[name] for name in self.names()])
         return self._all
 
-    def candidates(self, versions: Iterable[int]) -> RequestCandidates:
+    def candidates(self, versions: Sequence[int]) -> RequestCandidates:
         """Return versions as candidates; the arrays are the same ones when the same versions come again.
 
         They are kept for that. Candidates that another request will hardly have are `passing` ones.
         """
-        numbers = list(versions)
-        key = np.array(numbers, np.int64).tobytes()
+        numbers = np.array(versions, np.int64)
+        key = numbers.tobytes()
         earlier = self._sets.get(key)
         if earlier is not None:
             self._sets.move_to_end(key)
@@ -279,15 +281,15 @@ class ServedCatalogue:
 
     def passing(self, versions: Sequence[int]) -> RequestCandidates:
         """Return versions as candidates, whose arrays are not kept, and whose features are made if they are needed."""
-        return self._made(versions)
+        return self._made(np.array(versions, np.int64))
 
     def with_product(self, candidates: RequestCandidates, name: str, alone: bool = False) -> RequestCandidates:
         """Return candidates with a product that may be shown among them, or it alone; where it cannot, without it."""
         version = self._current.get(name)
         others = [] if alone else candidates.versions.tolist()
-        if version is None or not self._shown[name] or version in others:
-            return self._made(others)
-        return self._made([*others, version])
+        if version is None or self.is_hidden(name) or version in others:
+            return self.passing(others)
+        return self.passing([*others, version])
 
     def names_of(self, versions: Iterable[int]) -> list[str]:
         """Return the names of the products that versions are of."""
@@ -313,30 +315,28 @@ class ServedCatalogue:
             raise ValueError("products of a snapshot do not fit the model")
         # Snapshots of earlier releases hold those of the model, too.
         places = [place for place, version in enumerate(versions) if version > 0]
-        self._take([names[place] for place in places], [versions[place] for place in places], features[places])
-        hidden = set(values["hidden"])
-        self._shown = {name: name not in hidden for name in self._shown}
-        self._n_shown = sum(self._shown.values())
+        later_names = [names[place] for place in places]
+        self._take(later_names, [versions[place] for place in places], features[places], values["hidden"])
 
-    def _made(self, versions: Sequence[int]) -> RequestCandidates:
-        numbers = np.array(versions, np.int64)
+    def _made(self, versions: IntArray) -> RequestCandidates:
         # The model's products stand where their versions say; the others are few, and looked up.
-        places = -1 - numbers
-        for number in np.flatnonzero(numbers > 0).tolist():
-            places[number] = self._place_of[versions[number]]
+        places = -1 - versions
+        later = np.flatnonzero(versions > 0)
+        if len(later):
+            places[later] = [self._place_of[version] for version in versions[later].tolist()]
         names = tuple(map(self._names.__getitem__, places.tolist()))
-        ids = self._rows(places, self.model.ids, self._later_ids)
-        features = partial(self._rows, places, self.model.features, self._later_features)
-        return RequestCandidates(frozen(numbers), names, frozen(ids), features)
+        ids = self._rows(places, later, self.model.ids, self._later_ids)
+        features = partial(self._rows, places, later, self.model.features, self._later_features)
+        return RequestCandidates(frozen(versions), names, frozen(ids), features)
 
-    def _rows(self, places: IntArray, of_model: np.ndarray, of_later: np.ndarray) -> np.ndarray:
-        """Return the rows of versions at places, from those of the model's products and those of later versions."""
-        is_later = places >= self._n_first
-        if not is_later.any():
-            return np.asarray(of_model[places])
+    def _rows(self, places: IntArray, later: IntArray, of_model: np.ndarray, of_later: np.ndarray) -> np.ndarray:
+        """Return the rows of versions at places, from those of the model's products and, of some, of later versions."""
+        if not len(later):
+            return of_model.take(places, axis=0)
         rows = np.empty((len(places), *of_later.shape[1:]), of_later.dtype)
-        rows[~is_later] = of_model[places[~is_later]]
-        rows[is_later] = of_later[places[is_later] - self._n_first]
+        is_first = places < self._n_first
+        rows[is_first] = of_model[places[is_first]]
+        rows[later] = of_later[places[later] - self._n_first]
         return rows
 
     def _grow(self, room: int) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -231,29 +231,40 @@ class Service:
                 may be shown, or one comes twice.
             StoreError: the log cannot be written.
         """
-        endpoint = self._endpoints.for_body(body)
         request = request or hash_of(body)
-        decision_id = body.decision_id or self._new_id()
-        async with self._claimed(decision_id):
-            if body.decision_id is not None:
-                # The draw follows from the id, but from the state, too, which has gone on since: so the log is asked,
-                # not the policy.
-                earlier = await self.logged.earlier_answer(body, request)
-                if earlier is not None:
-                    # Its row may not be on the disk yet, or could not be synced when it was first asked for.
-                    await self._writer.confirm()
-                    return earlier
-            record, answer = await endpoint.decide(body, request, decision_id, **more)
-            row = NewRow(self.clock.now(), record.kind, decision_key(decision_id), pack(record))
-            # Before the row is stored: where the answer of the store gets lost, it may be in the log, and needs its
-            # tick.
-            self.upkeep.note_decision(row.time)
-            with self.current.history.storing(record):
-                (position,) = await self._writer.append([row])
-                if position is None:  # the same id came in another way meanwhile
-                    return await self.logged.earlier_answer(body, request)
-                self.current.note_decision(Row(position, *row), record)
-            endpoint.note_stored(record)
+        if body.decision_id is None:
+            return await self._decide_anew(body, request, self._new_id(), more)
+        # Requests that have the same id, one after the other. Several may wait for one: whoever goes on first claims
+        # the id anew, and the others wait again. By `asyncio.wait`, which does not raise that the future was cancelled.
+        while body.decision_id in self._in_flight:
+            await asyncio.wait([self._in_flight[body.decision_id]])
+        done = self._in_flight[body.decision_id] = self._loop.create_future()
+        try:
+            # The draw follows from the id, but from the state, too, which has gone on since: so the log is asked, not
+            # the policy.
+            earlier = await self.logged.earlier_answer(body, request)
+            if earlier is None:
+                return await self._decide_anew(body, request, body.decision_id, more)
+            # Its row may not be on the disk yet, or could not be synced when it was first asked for.
+            await self._writer.confirm()
+            return earlier
+        finally:
+            del self._in_flight[body.decision_id]
+            done.cancel()
+
+    async def _decide_anew(self, body: Any, request: bytes, decision_id: str, more: Mapping[str, Any]) -> Any:
+        """Decide on a request that was not decided on before; raises as `decide`."""
+        endpoint = self._endpoints.for_body(body)
+        record, answer = await endpoint.decide(body, request, decision_id, **more)
+        row = NewRow(self.clock.now(), record.kind, decision_key(decision_id), pack(record))
+        # Before the row is stored: where the answer of the store gets lost, it may be in the log, and needs its tick.
+        self.upkeep.note_decision(row.time)
+        with self.current.history.storing(record):
+            (position,) = await self._writer.append([row])
+            if position is None:  # the same id came in another way meanwhile
+                return await self.logged.earlier_answer(body, request)
+            self.current.note_decision(Row(position, *row), record)
+        endpoint.note_stored(record)
         self.counts["decisions"] += 1
         if len(self.current.arms) > 1:
             self._count_arm(record, decision_id)
@@ -267,20 +278,6 @@ class Service:
         assigned = self.current.assignment.arm_for(choice.visitor_id, decision_id)
         if assigned != choice.arm:
             self.counts[f"left to the champion by {assigned}"] += 1
-
-    @contextlib.asynccontextmanager
-    async def _claimed(self, decision_id: str) -> AsyncIterator[None]:
-        """Serialise requests that have the same decision id."""
-        # Several may wait for one request: whoever goes on first claims the id anew, and the others wait again. By
-        # `asyncio.wait`, which does not raise that the future was cancelled.
-        while decision_id in self._in_flight:
-            await asyncio.wait([self._in_flight[decision_id]])
-        done = self._in_flight[decision_id] = self._loop.create_future()
-        try:
-            yield
-        finally:
-            del self._in_flight[decision_id]
-            done.cancel()
 
     async def give_feedback(self, decision_id: str, body: FeedbackBody) -> Acknowledgement:
         """Log what a decision earned; the learner takes it in once.

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from zoosim.core.durations import DAY
 from zoosim.serving.arm_replica import checked_rules
@@ -97,12 +97,14 @@ class VisitorHistory(Projection):
         bought = [] if self._bought is None else list(self._bought.counts(visitor_id, now))
         return VisitorPast(shown, bought)
 
-    @contextmanager
-    def storing(self, choice: Choice) -> Iterator[None]:
+    def storing(self, choice: Choice) -> AbstractContextManager[None]:
         """Count what a decision shows while its row is being stored, for what is asked of the visitor meanwhile."""
         if self._shown is None or choice.deferred or not choice.visitor_id:
-            yield
-            return
+            return nullcontext()
+        return self._counting(choice)
+
+    @contextmanager
+    def _counting(self, choice: Choice) -> Iterator[None]:
         products = self._being_stored.setdefault(choice.visitor_id, Counter())
         products.update(choice.names_shown)
         try:

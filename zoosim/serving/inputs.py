@@ -1,7 +1,7 @@
 """The contract of requests: what they hold is compared with the schema of the model, told, and counted."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from zoosim.core.errors import PolicyError
@@ -159,12 +159,12 @@ class InputCounts:
         self._requests = 0
         self._milestones = Milestones()
 
-    def note(self, keys: Iterable[InputKey]) -> None:
+    def note(self, keys: Collection[InputKey]) -> None:
         """Count a request, and say what deviates the first time, and each time ten times as many requests do."""
+        if not keys:
+            return
         self._check_model()
         own_keys = {self._bounded(key) for key in keys}
-        if not own_keys:
-            return
         for key in own_keys:
             self._counts[key] = self._counts.get(key, 0) + 1
         self._requests += 1

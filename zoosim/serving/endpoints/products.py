@@ -19,7 +19,6 @@ from zoosim.serving.endpoints.product_pages import Asked, DrawnPage, draw_page, 
 from zoosim.serving.endpoints.product_tasks import ArmTask, TaskMaker, has_same_products, trial_candidates
 from zoosim.serving.events import (
     CHAMPION,
-    AppliedRules,
     Choice,
     Kind,
     Product,
@@ -94,7 +93,8 @@ class ProductEndpoint(Endpoint):
         self._clipped.note(inputs.visitors)
         if not self._current.is_warming_up:
             self.inputs.note(inputs.deviations)
-            answer.warnings = [] if takes_any_columns else self._warnings(inputs)
+            if not takes_any_columns:
+                answer.warnings = self._warnings(inputs)
         return decision, answer
 
     def _inputs(self, body: DecideBody, slots: Sequence[SlotBody], contents: Contents) -> RequestInputs:
@@ -118,16 +118,17 @@ class ProductEndpoint(Endpoint):
         """Return where each arm's candidates come from, once the log holds those of the request, or why it has none."""
         if body.candidates is None:
             return {name: arm.source for name, arm in self._current.deciding.items()}
+        check_slots = partial(self._maker.check_slots, body, slots)
         while True:
-            origins = self._current.origins
+            arms = self._current.arms
             sources: dict[str, CandidateSource | PolicyError] = {}
             for name, arm in self._current.deciding.items():
                 try:
-                    usable = await self._products.usable(arm, contents, partial(self._maker.check_slots, body, slots))
+                    usable = await self._products.usable(arm, contents, check_slots)
                     sources[name] = Listed(arm.catalogue.candidates(usable.versions), usable.ignored)
                 except PolicyError as error:
                     sources[name] = error
-            if self._current.origins == origins:  # else another model may decide, which reads other features
+            if self._current.arms is arms:  # else another model may decide, which reads other features
                 return sources
 
     def _decide_among(
@@ -204,6 +205,8 @@ class ProductEndpoint(Endpoint):
             page: What it showed.
             assigned: The arm that was drawn, which failed where another one decided.
         """
+        if len(tasks) == 1:
+            return 1.0, []
         candidates = page.task.offer.candidates.names
         are_retrieved = any(task.pool is not None for task in tasks.values())
         by_arm = {decided.name: page.marginals if are_retrieved else page.drawn.chances}
@@ -345,23 +348,23 @@ def answer_of(decision_id: str, decision: ProductDecision, names: Sequence[str] 
     """Return what is answered; without the candidates' `names`, with the probabilities of what was shown alone."""
     propensities = unpack_floats(decision.propensities).tolist()
     if names is None:
-        pairs = [(name, propensities[place]) for name, place in zip(decision.products, decision.shown, strict=True)]
+        by_product = {name: propensities[place] for name, place in zip(decision.products, decision.shown, strict=True)}
     else:
-        pairs = list(zip(names, propensities, strict=True))
-    shown_products = zip(decision.products, decision.marginals or decision.chances, strict=True)
-    rules = decision.rules or AppliedRules()
-    barred = (
-        {} if names is None else {rule: [names[place] for place in places] for rule, places in rules.barred.items()}
-    )
-    return DecisionAnswer(
+        by_product = dict(zip(names, propensities, strict=True))
+    chances = decision.marginals or decision.chances
+    answer = DecisionAnswer(
         decision_id=decision_id,
-        shown=[Shown(name, chance) for name, chance in shown_products],
-        propensities=dict(pairs),
+        shown=[Shown(name, chance) for name, chance in zip(decision.products, chances, strict=True)],
+        propensities=by_product,
         model=decision.model,
         state=decision.state,
         ignored=decision.ignored,
         arm=answered_arm(decision),
-        pinned=[number + 1 for number in rules.pinned],
-        barred=barred,
-        lifted=rules.lifted,
     )
+    rules = decision.rules
+    if rules is not None:
+        answer.pinned = [number + 1 for number in rules.pinned]
+        answer.lifted = rules.lifted
+        if names is not None:
+            answer.barred = {rule: [names[place] for place in places] for rule, places in rules.barred.items()}
+    return answer

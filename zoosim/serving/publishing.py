@@ -25,7 +25,7 @@ LINE = 64
 """Bytes that are compared, and sent, together."""
 
 WORDS = LINE // 8
-"""Numbers of 64 bits in a line."""
+"""Numbers of 64 bits in a line: 8, as many as such a number has bytes."""
 
 BLOCK = 2**15
 """Such numbers that are compared at once: 256 kB of each state."""
@@ -211,7 +211,8 @@ def _changed_lines(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> NDArr
     for start in range(0, len(new_words), BLOCK):
         differ = old_words[start : start + BLOCK] != new_words[start : start + BLOCK]
         if differ.any():
-            numbers.append(start // WORDS + np.flatnonzero(differ.reshape(-1, WORDS).any(axis=1)))
+            # The comparisons of a line, a byte each, are one number, which is 0 where all of it is the same.
+            numbers.append(start // WORDS + np.flatnonzero(differ.view(np.uint64)))
     if not np.array_equal(before[full:], after[full:]):
         numbers.append(np.array([full // LINE]))
     return np.concatenate(numbers)

@@ -1,5 +1,6 @@
 """Projection of the log to what each arm decided and earned over time, in a bounded number of periods."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -108,7 +109,9 @@ class SeriesProjection(Projection):
         """Begin before the first row, or behind the last one of a series."""
         self.series = series or Series()
         self._wait = Rules().wait * MICROSECONDS
-        self._open: dict[bytes, tuple[int, str]] = {}  # when each decision was made, and by which arm
+        # When each decision was made, and by which arm. Of a dict the oldest entry is found the more slowly the more
+        # were removed before it.
+        self._open: OrderedDict[bytes, tuple[int, str]] = OrderedDict()
 
     def apply(self, row: Row) -> None:
         """Read the next row."""
@@ -159,10 +162,10 @@ class SeriesProjection(Projection):
 
     def _forget_what_is_over(self, now: int) -> None:
         while self._open:
-            oldest = next(iter(self._open))
-            if len(self._open) <= MOST_OPEN and now - self._open[oldest][0] <= self._wait:
+            time, _ = self._open[next(iter(self._open))]
+            if len(self._open) <= MOST_OPEN and now - time <= self._wait:
                 return
-            del self._open[oldest]
+            self._open.popitem(last=False)
 
     def _arm_at(self, time: int, name: str) -> ArmPeriod:
         """Return what an arm did in the period of a time."""

@@ -33,7 +33,10 @@ class ProductLearning(Learning):
 
     def decide(self, row: Row, choice: ProductDecision) -> None:
         """Enter a decision, and let the policy move what a decision moves."""
-        if not self._knows_products(choice):
+        versions = [] if self._is_of_ancestor(choice) else unpack_whole(choice.versions).tolist()
+        has_met_all = self._known_versions.issuperset(versions)  # and then they are known
+        if not has_met_all and not self._arm.catalogue.has_all(versions):
+            self._arm.counts["of unknown products"] += 1  # a server may lose the rows of products
             return
         is_learned = self._arm.is_within_bound(row, choice)
         self._arm.join.decide(row, choice, is_learned)
@@ -41,7 +44,7 @@ class ProductLearning(Learning):
             self._arm.counts[JUDGED] += 1
             self._arm.counts[AGREED] += choice.agrees
         if is_learned:
-            self._note(choice)
+            self._note(choice, has_met_all)
 
     def expected(self, choice: ProductDecision, closing: Closing) -> tuple[float, float] | None:
         """Return what the policy expects of the product in a slot, and what that earned."""
@@ -87,38 +90,28 @@ class ProductLearning(Learning):
             return self._recorded.shown_in(decision, slot)
         catalogue = self._arm.catalogue
         action = decision.shown[slot]
-        versions = unpack_whole(decision.versions).tolist()
+        versions = unpack_whole(decision.versions)
         visitor = frozen(np.array(unpack_floats(decision.visitor_in(slot))))
         user_id = user_id_of(decision.visitor_id)
         if alone:
-            return context_of(user_id, visitor, catalogue.candidates([versions[action]])), 0
-        return context_of(user_id, visitor, catalogue.candidates(versions)), action
+            return context_of(user_id, visitor, catalogue.candidates([int(versions[action])])), 0
+        return context_of(user_id, visitor, catalogue.candidates(versions.tolist())), action
 
-    def _knows_products(self, decision: ProductDecision) -> bool:
-        """Return whether the candidates of a decision by this model are known: a server may lose their rows."""
-        versions = unpack_whole(decision.versions).tolist()
-        if self._is_of_ancestor(decision) or self._arm.catalogue.has_all(versions):
-            return True
-        self._arm.counts["of unknown products"] += 1
-        return False
-
-    def _note(self, decision: ProductDecision) -> None:
-        """Apply a decision to the policy, ahead of its reward."""
+    def _note(self, decision: ProductDecision, has_met_all: bool) -> None:
+        """Apply a decision, of whose candidates the policy has met all or not, to it ahead of the reward."""
         if self._arm.is_warming_up or decision.is_forgotten:
             return
         slots = _drawn_slots(decision)
         if not slots:
             return
-        of_ancestor = self._is_of_ancestor(decision)
         policy = self._arm.model.policy
         if type(policy).note_decision is Policy.note_decision:
             return  # which moves nothing, so that nobody need remember which products it has met
-        versions = set() if of_ancestor else set(unpack_whole(decision.versions).tolist())
-        are_known = self._known_versions.issuperset(versions)
-        self._known_versions |= versions
+        if not has_met_all:
+            self._known_versions.update(unpack_whole(decision.versions).tolist())
         for slot in slots:
             # The policy meets all candidates once, so that it has numbered them when it is asked about them.
-            alone = are_known and not policy.learns_by_candidates
+            alone = has_met_all and not policy.learns_by_candidates
             context, action = self._shown_in(decision, slot, alone=alone)
             self._arm.move(partial(policy.note_decision, context, action))
 

@@ -163,7 +163,7 @@ def _state_of(arm: ArmReplica) -> dict[str, Any]:
 def replayed(folder: Path, rows: list[Row]) -> Iterator[tuple[Row, Replica]]:
     """Yield each row of a log, and what it has come to by then."""
     by_seq = {row.seq: row for row in rows}
-    replica = Replica(lambda digest: load_served_model(folder, digest), by_seq.get)
+    replica = Replica(lambda digest: load_served_model(folder, digest), lambda seqs: {seq: by_seq[seq] for seq in seqs})
     for row in rows:
         replica.apply(row)
         yield row, replica

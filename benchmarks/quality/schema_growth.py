@@ -127,7 +127,7 @@ class Learner:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._store = SqliteStore(service.folder / LOG, read_only=True)
-        self._replica = Replica(Models(service.folder, self._store).load, self._store.row)
+        self._replica = Replica(Models(service.folder, self._store).load, self._store.rows)
         self._publisher = Publisher()
 
     async def learn(self) -> None:

@@ -67,7 +67,7 @@ class Life:
         self._services = [self._started(number, None if number else model) for number in range(len(stores))]
         self._log = open_store(parse_address(stores[0]), read_only=True)
         folder = self._services[0].folder
-        self.replica = Replica(partial(load_served_model, folder), self._log.row)
+        self.replica = Replica(partial(load_served_model, folder), self._log.rows)
         self._came: dict[int, tuple[int, int]] = {}  # by position: when a row really came, and its own time
         self._clicking: deque[tuple[int, str]] = deque()
         self.visits = self.clicks = self.late = 0

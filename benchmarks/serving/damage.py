@@ -79,7 +79,7 @@ def outcome_of(folder: Path, what: str, load: Callable[[str], Model], written: l
     try:
         with contextlib.closing(open_store(Address(folder))) as store:
             rows = list(without_gap(store.read(0, MOST_ROWS), 1))
-            replica = newest_replica(folder / SNAPSHOTS, load, store.row, complaints.append)
+            replica = newest_replica(folder / SNAPSHOTS, load, store.rows, complaints.append)
             for row in rows:
                 if row.seq > replica.position:
                     replica.apply(row)

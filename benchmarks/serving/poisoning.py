@@ -332,7 +332,7 @@ class _Service:
         self._model = model
         self._secret = b"secret %d" % seed
         self._time = 1.0
-        self._replica = Replica(lambda digest: model, lambda seq: self._rows[seq - 1])
+        self._replica = Replica(lambda digest: model, lambda seqs: {seq: self._rows[seq - 1] for seq in seqs})
         start = Start("model", Rules(**rules).model_dump_json().encode())
         self._append(Kind.START, start_key(1), pack(start))
 

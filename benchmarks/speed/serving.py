@@ -251,7 +251,7 @@ async def handler_load(program: Sequence[str], feedbacks: int, seconds: float) -
 def rebuild(store: Path) -> str:
     """Return how many rows of a log are read in a second, and learned from."""
     reader = SqliteStore(store / LOG, read_only=True)
-    replica = Replica(lambda digest: load_served_model(store, digest), reader.row)
+    replica = Replica(lambda digest: load_served_model(store, digest), reader.rows)
     rows = reader.read(0, 10_000_000)
     replica.apply(rows[0])
     replica.champion.model.policy.prepare()

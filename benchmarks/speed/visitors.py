@@ -160,7 +160,7 @@ def snapshot_times(store: Path, folder: Path) -> str:
     reader = SqliteStore(store / LOG, read_only=True)
     (store / SNAPSHOTS).mkdir(exist_ok=True)
     began = time.perf_counter()
-    replica = newest_replica(store / SNAPSHOTS, lambda digest: load_served_model(store, digest), reader.row, print)
+    replica = newest_replica(store / SNAPSHOTS, lambda digest: load_served_model(store, digest), reader.rows, print)
     read = time.perf_counter() - began
     began = time.perf_counter()
     path = write_snapshot(folder, replica)

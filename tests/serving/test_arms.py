@@ -80,7 +80,7 @@ def decisions_in(folder: Path) -> list[ProductDecision]:
 
 def replica_of(folder: Path) -> Replica:
     store = open_store(Address(folder), read_only=True)
-    return Replica(lambda digest: load_served_model(folder, digest), store.row)
+    return Replica(lambda digest: load_served_model(folder, digest), store.rows)
 
 
 async def visit(service: Service, number: int, visitor_id: str = "", count: int = 1) -> Any:

@@ -65,7 +65,7 @@ def test_the_state_follows_from_a_log_with_other_rules_and_models(tmp_path: Path
         folder = tmp_path / f"{middle}"
         folder.mkdir()
         write_snapshot(folder, replayed(tmp_path, stop=middle))
-        resumed = newest_replica(folder, lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail)
+        resumed = newest_replica(folder, lambda digest: load_served_model(tmp_path, digest), store.rows, pytest.fail)
         for row in store.read(resumed.position, 1_000_000):
             resumed.apply(row)
         assert state_digest(resumed) == state_digest(whole)

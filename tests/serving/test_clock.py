@@ -219,7 +219,7 @@ def newest_replica_of(service: Service) -> Replica:
     """Return what the newest snapshot and the rows behind it come to: earlier ones may be removed."""
     folder = service.folder
     load = partial(load_served_model, folder)
-    replica = newest_replica(folder / SNAPSHOTS, load, service._reader.row, pytest.fail)
+    replica = newest_replica(folder / SNAPSHOTS, load, service._reader.rows, pytest.fail)
     for row in service._reader.read(replica.position, 1_000):
         replica.apply(row)
     return replica

@@ -109,7 +109,7 @@ def check_nothing_is_lost(address: Address, shops: list[Shop]) -> int:
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     closed = [decision_of(row) for row in rows if row.kind is Kind.FEEDBACK]
     assert len(closed) == len(set(closed))
-    kept = newest_replica(folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), store.row, pytest.fail)
+    kept = newest_replica(folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), store.rows, pytest.fail)
     undisturbed = replayed(folder, address=address)
     assert kept.position == undisturbed.position
     assert state_digest(kept) == state_digest(undisturbed)

@@ -44,7 +44,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
 
 def replayed(address: Address) -> Replica:
     store = open_store(address, read_only=True)
-    replica = Replica(lambda digest: load_served_model(address.folder, digest), store.row)
+    replica = Replica(lambda digest: load_served_model(address.folder, digest), store.rows)
     for row in store.read(0, 10_000):
         replica.apply(row)
     store.close()
@@ -120,14 +120,14 @@ def test_how_often_a_forgotten_visitor_decided_is_in_no_later_snapshot(tmp_path:
     with closing(open_store(Address(tmp_path), read_only=True)) as store:
         folder = tmp_path / "copies"
         folder.mkdir()
-        before = Replica(lambda digest: load_served_model(tmp_path, digest), store.row)
+        before = Replica(lambda digest: load_served_model(tmp_path, digest), store.rows)
         for row in store.read(0, 1_000):
             before.apply(row)
         assert counted_in(before) == {SOMEBODY: 3, "another": 1, "a third": 1}
         write_snapshot(folder, before)
 
         assert forget_visitor(tmp_path, SOMEBODY) == 3
-        resumed = newest_replica(folder, lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail)
+        resumed = newest_replica(folder, lambda digest: load_served_model(tmp_path, digest), store.rows, pytest.fail)
         row_of_another = next(
             row.seq for row in store.read(0, 1_000) if resumed.champion.visitor_at(row.seq) == "another"
         )

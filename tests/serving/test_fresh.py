@@ -70,7 +70,7 @@ def resumed_from_the_warm_up(folder: Path, expected: str) -> None:
     write_snapshot(folder / "snapshots", replayed(folder, stop=FIRST_REQUESTS))
     store = SqliteStore(folder / LOG, read_only=True)
     replica = newest_replica(
-        folder / "snapshots", lambda digest: load_served_model(folder, digest), store.row, pytest.fail
+        folder / "snapshots", lambda digest: load_served_model(folder, digest), store.rows, pytest.fail
     )
     for row in store.read(replica.position, 1_000_000):
         replica.apply(row)

@@ -106,7 +106,7 @@ def test_a_column_that_comes_after_a_probe_is_learned_of_and_replayed_to_the_bit
             path.unlink()
         write_snapshot(tmp_path / "snapshots", replayed(tmp_path, stop=stop))
         replica = newest_replica(
-            tmp_path / "snapshots", lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail
+            tmp_path / "snapshots", lambda digest: load_served_model(tmp_path, digest), store.rows, pytest.fail
         )
         for row in rows[replica.position :]:
             replica.apply(row)

@@ -110,7 +110,7 @@ def test_the_state_follows_from_the_log_and_densities_from_the_state(tmp_path: P
     async def use(service: Service) -> None:
         store = SqliteStore(folder / LOG, read_only=True)
         publisher = Publisher()
-        live.append(Replica(lambda digest: load_served_model(folder, digest), store.row))
+        live.append(Replica(lambda digest: load_served_model(folder, digest), store.rows))
         for number in range(40):
             await visit(service, number)
             if number % 8 == 7:
@@ -131,7 +131,7 @@ def test_the_state_follows_from_the_log_and_densities_from_the_state(tmp_path: P
 
     with_service(folder, make_boost_model(tmp_path, policy), use, wait=0.1)
     store = SqliteStore(folder / LOG, read_only=True)
-    replica = Replica(lambda digest: load_served_model(folder, digest), store.row)
+    replica = Replica(lambda digest: load_served_model(folder, digest), store.rows)
     rows = {row.seq: row for row in store.read(0, 1_000)}
     at_state = [unpack(row) for row in rows.values() if row.kind is Kind.SEARCH]
     untouched = state_digest(replayed(folder, stop=1))
@@ -143,7 +143,7 @@ def test_the_state_follows_from_the_log_and_densities_from_the_state(tmp_path: P
         if row.seq == len(rows) // 2:
             write_snapshot(folder / "snapshots", replica)
     resumed = newest_replica(
-        folder / "snapshots", lambda digest: load_served_model(folder, digest), store.row, pytest.fail
+        folder / "snapshots", lambda digest: load_served_model(folder, digest), store.rows, pytest.fail
     )
     for seq in range(resumed.position + 1, len(rows) + 1):
         resumed.apply(rows[seq])
@@ -261,7 +261,7 @@ def test_searches_of_a_visitor_are_forgotten(tmp_path: Path, model: Path) -> Non
     assert b"else@example.com" in files
     assert replayed(tmp_path).champion.counts == {"learned": 1}
     store = SqliteStore(tmp_path / LOG, read_only=True)
-    replica = Replica(lambda digest: load_served_model(tmp_path, digest), store.row)
+    replica = Replica(lambda digest: load_served_model(tmp_path, digest), store.rows)
     for row in rows:  # as the learner had read them before
         replica.apply(row)
     for row in store.read(replica.position, 100):

@@ -194,9 +194,9 @@ def test_visits_earn_what_the_service_learns(
     serve(tmp_path, model, use, wait=0.5, aggregation=aggregation, default_reward=0.25)
     learned: list[Closing] = []
 
-    monkeypatch.setattr(ArmReplica, "_learn", lambda arm, closing: learned.append(closing))
+    monkeypatch.setattr(ArmReplica, "_learn", lambda arm, closing, decision: learned.append(closing))
     store = SqliteStore(tmp_path / LOG, read_only=True)
-    replica = Replica(lambda digest: load_served_model(tmp_path, digest), store.row)
+    replica = Replica(lambda digest: load_served_model(tmp_path, digest), store.rows)
     for row in store.read(0, 10_000):
         replica.apply(row)
     expected = [closing.reward for closing in sorted(learned)]
@@ -283,7 +283,7 @@ def test_a_log_whose_first_rows_were_removed_is_read_by_a_snapshot(tmp_path: Pat
     serve(address.folder, model, use, store=store, wait=0.1)
     whole = read_served_log(source_of(store)).log
     rows = open_store(address)
-    replica = Replica(lambda digest: load_served_model(address.folder, digest), rows.row)
+    replica = Replica(lambda digest: load_served_model(address.folder, digest), rows.rows)
     for row in rows.read(0, 100):
         replica.apply(row)
     rows.remove_before(2**62, 4)

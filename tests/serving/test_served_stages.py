@@ -108,7 +108,7 @@ def decisions_in(folder: Path) -> list[ProductDecision]:
 def replica_of(folder: Path) -> Replica:
     """Return what the log of a service says, row by row."""
     store = SqliteStore(folder / LOG, read_only=True)
-    replica = Replica(lambda digest: load_served_model(folder, digest), store.row)
+    replica = Replica(lambda digest: load_served_model(folder, digest), store.rows)
     for row in store.read(0, 1_000_000):
         replica.apply(row)
     return replica
@@ -201,7 +201,7 @@ def test_the_state_is_the_replay_of_the_log(tmp_path: Path) -> None:
     store = SqliteStore(folder / LOG, read_only=True)
     (folder / "kept").mkdir()
     write_snapshot(folder / "kept", replica)
-    loaded = newest_replica(folder / "kept", lambda digest: load_served_model(folder, digest), store.row, print)
+    loaded = newest_replica(folder / "kept", lambda digest: load_served_model(folder, digest), store.rows, print)
     assert state_digest(loaded) == state_digest(replica)
     assert loaded.champion.catalogue.names() == replica.champion.catalogue.names()
     assert loaded.champion.catalogue.hidden() == ["p3"]

@@ -30,7 +30,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def replayed(folder: Path, stop: int | None = None, address: Address | None = None) -> Replica:
     """Return what the log of a folder, or at an address, comes to, read from its first row."""
     store = open_store(address or Address(folder), read_only=True)
-    replica = Replica(lambda digest: load_served_model(folder, digest), store.row)
+    replica = Replica(lambda digest: load_served_model(folder, digest), store.rows)
     for row in store.read(0, stop or 1_000_000):
         replica.apply(row)
     return replica
@@ -42,7 +42,7 @@ def check_resumed(folder: Path, middle: Replica, whole: Replica) -> None:
     write_snapshot(folder / "snapshots", middle)
     store = open_store(Address(folder), read_only=True)
     resumed = newest_replica(
-        folder / "snapshots", lambda digest: load_served_model(folder, digest), store.row, pytest.fail
+        folder / "snapshots", lambda digest: load_served_model(folder, digest), store.rows, pytest.fail
     )
     assert resumed.position == middle.position
     for row in store.read(resumed.position, 1_000_000):

@@ -271,7 +271,7 @@ def check_learned(service: ServiceProcess, address: Address) -> None:
     """Compare the last snapshot of a service with its log read anew."""
     folder = service.folder
     store = open_store(address, read_only=True)
-    kept = newest_replica(folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), store.row, pytest.fail)
+    kept = newest_replica(folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), store.rows, pytest.fail)
     assert state_digest(kept) == state_digest(replayed(folder, stop=kept.position, address=address))
 
 

@@ -165,7 +165,7 @@ def test_what_is_pinned_teaches_nothing(tmp_path: Path, model: Path) -> None:
 
     with_service(tmp_path, model, use)
     store = open_store(Address(tmp_path), read_only=True)
-    replica = Replica(lambda digest: load_served_model(tmp_path, digest), store.row)
+    replica = Replica(lambda digest: load_served_model(tmp_path, digest), store.rows)
     for row in store.read(0, 1_000):
         replica.apply(row)
     assert replica.champion.counts["learned"] == 20

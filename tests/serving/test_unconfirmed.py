@@ -30,7 +30,7 @@ class Learner:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._store = open_store(Address(service.folder), read_only=True)
-        self.replica = Replica(lambda digest: load_served_model(service.folder, digest), self._store.row)
+        self.replica = Replica(lambda digest: load_served_model(service.folder, digest), self._store.rows)
         self._publisher = Publisher()
 
     def tell(self, until: int = 1_000_000) -> None:

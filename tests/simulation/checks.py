@@ -275,7 +275,10 @@ def _flaws_of_states(
         closed.append(Closed(arm.name, closing.seq, closing.slot, closing.reward, closing.parts))
         teach(arm, choice, closing)
 
-    replica = Replica(partial(load_served_model, folder), day.log.archive.get)
+    archive = day.log.archive
+    replica = Replica(
+        partial(load_served_model, folder), lambda seqs: {seq: archive[seq] for seq in seqs if seq in archive}
+    )
     asked = _decisions_to_ask(day, records)
     with patch.object(ArmReplica, "is_within_bound", note_bound), patch.object(ArmReplica, "_teach", note_closing):
         for row in rows:

@@ -97,6 +97,10 @@ class MemoryLog:
         number = seq - self._first
         return self.rows[number] if 0 <= number < len(self.rows) else None
 
+    def rows_at(self, seqs: Sequence[int]) -> dict[int, Row]:
+        """Return rows by their positions."""
+        return {seq: row for seq in seqs if (row := self.row(seq)) is not None}
+
     def find(self, key: bytes) -> Row | None:
         """Return the row with a key."""
         return self._by_key.get(key)
@@ -231,6 +235,11 @@ class MemoryStore:
         """Return the row at a position."""
         self._reach(Fault.READ_FAILED, 0.01)
         return self._log.row(seq)
+
+    def rows(self, seqs: Sequence[int]) -> dict[int, Row]:
+        """Return rows by their positions."""
+        self._reach(Fault.READ_FAILED, 0.01)
+        return self._log.rows_at(seqs)
 
     def last(self) -> Row | None:
         """Return the newest row."""

@@ -26,9 +26,9 @@ from zoosim.serving.events import (
     unpack,
     unpack_floats,
 )
-from zoosim.serving.join import Closing, Join
+from zoosim.serving.join import Closing, FindRows, Join, with_rows
 from zoosim.serving.learning.base import Learning
-from zoosim.serving.projection import Projection
+from zoosim.serving.projection import ROWS_AT_ONCE, Projection
 from zoosim.serving.recorded import FeaturesOf, Schemas
 from zoosim.serving.rules import Rules
 from zoosim.serving.visitors import VisitorBounds
@@ -129,7 +129,7 @@ class ArmReplica(Projection):
         name: str,
         start: Start,
         load_model: Callable[[str], Model],
-        find_row: Callable[[int], Row | None],
+        find_rows: FindRows,
         features_of: FeaturesOf | None = None,
         hidden: Iterable[str] = (),
     ) -> None:
@@ -139,7 +139,7 @@ class ArmReplica(Projection):
             name: The name of the arm.
             start: Its model, and the rules.
             load_model: Returns the model with a digest.
-            find_row: Returns the row of the log at a position, None where it is gone.
+            find_rows: Returns rows of the log by their positions, without those that are gone.
             features_of: Returns what a product was in a decision of the model's ancestors, as in `Recorded`. Default:
                 what the log says of those that are newer than the model.
             hidden: Products that it may not show.
@@ -152,7 +152,7 @@ class ArmReplica(Projection):
         self.start = start
         self.learns = True
         self._load_model = load_model
-        self._find_row = find_row
+        self._find_rows = find_rows
         self.features_of = features_of or self._later_features
         self.schemas = Schemas(load_model)
         self.on_learning: Callable[[ArmReplica, Any, Closing], None] | None = None
@@ -224,10 +224,10 @@ class ArmReplica(Projection):
         counts, rules, visitors = self.counts.copy(), self.rules, self.visitors
         self.visitors = VisitorBounds()  # as these rows are counted already
         self.join.load_state(origin.join)
-        for seq in range(origin.position + 1, start.seq):
-            row = self._find_row(seq)
-            if row is not None:
-                self.apply(row)
+        for first in range(origin.position + 1, start.seq, ROWS_AT_ONCE):
+            rows = self._find_rows(range(first, min(first + ROWS_AT_ONCE, start.seq)))
+            for seq in sorted(rows):
+                self.apply(rows[seq])
         self.join.rules = rules
         self.visitors = visitors
         self.counts = counts
@@ -236,7 +236,7 @@ class ArmReplica(Projection):
     def _later_features(self, decision: ProductDecision, version: int) -> FloatArray | None:
         """Return the features of a version that is newer than the grown model, and which its catalogue lacks."""
         grown_at = self._origin.position if self._origin else 0
-        row = self._find_row(version) if version > grown_at else None
+        row = self._row_at(version) if version > grown_at else None
         if row is None or row.kind is not Kind.PRODUCT:
             return None
         product: Product = unpack(row)
@@ -269,9 +269,12 @@ class ArmReplica(Projection):
         """Count a decision, and return whether its visitor may still teach the policy, before its reward is known."""
         return self.visitors.admits(row.seq, row.time, choice.visitor_id, self.rules.per_visitor)
 
+    def _row_at(self, seq: int) -> Row | None:
+        return self._find_rows([seq]).get(seq)
+
     def visitor_at(self, seq: int) -> str:
         """Return whose the decision at a row of the log is; empty where that is nobody's, or gone."""
-        row = self._find_row(seq)
+        row = self._row_at(seq)
         decision = None if row is None else unpack(row)
         return decision.visitor_id if isinstance(decision, Choice) else ""
 
@@ -285,23 +288,24 @@ class ArmReplica(Projection):
 
     def on_tick(self, row: Row) -> None:
         """Learn from the decisions that are over by now."""
-        for closing in self.join.tick(row.time):
-            self._learn(closing)
-
-    def _learn(self, closing: Closing) -> None:
-        """Update the policy with what a decision earned."""
+        closings = self.join.tick(row.time)
+        if not closings:
+            return
         # Also what was decided before: feedback that is lost is why learning is frozen, as where a pixel is broken; and
         # an arm that became a holdback stays as it was then.
         if self.rules.frozen or not self.learns:
-            self.counts[FROZEN] += 1
-            return
-        if self.is_warming_up:
-            self.counts[WAITING] += 1
-            return
-        # Read again from the log, and not kept while the decision was open: waits last up to two days, in which open
-        # decisions may be more than memory holds. And if its visitor was forgotten meanwhile, the row no longer says
-        # who it was.
-        row = self._find_row(closing.seq)
+            self.counts[FROZEN] += len(closings)
+        elif self.is_warming_up:
+            self.counts[WAITING] += len(closings)
+        else:
+            # Read again from the log, and not kept while the decision was open: waits last up to two days, in which
+            # open decisions may be more than memory holds. And if its visitor was forgotten meanwhile, the row no
+            # longer says who it was.
+            for closing, decision in with_rows(closings, self._find_rows):
+                self._learn(closing, decision)
+
+    def _learn(self, closing: Closing, row: Row | None) -> None:
+        """Update the policy with what a decision earned."""
         if row is None:
             self.counts[GONE] += 1
             return

@@ -273,7 +273,7 @@ def newest_snapshot(folder: Path, reader: Store, models: Models) -> Replica:
     def complain(line: str) -> None:
         logger.warning(line)
 
-    replica = newest_replica(folder / SNAPSHOTS, models.load, reader.row, complain)
+    replica = newest_replica(folder / SNAPSHOTS, models.load, reader.rows, complain)
     for arm in replica.arms.values():
         arm.forget_decisions()
     return replica

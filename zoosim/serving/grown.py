@@ -285,7 +285,7 @@ class _Look(Projection):
             # it.
             return self._load_model(name) if name else model
 
-        teacher = ArmReplica(CHAMPION, Start("", start.rules), load, self._store.row, self._features_of)
+        teacher = ArmReplica(CHAMPION, Start("", start.rules), load, self._store.rows, self._features_of)
         for row in rows_of(self._store, self._first, self._last):
             teacher.apply(row)
         return teacher.join.state()

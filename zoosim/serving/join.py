@@ -7,7 +7,7 @@ decisions with the same rewards, whenever they are read, and rows between two ti
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import msgspec
 from zoosim.core.digests import short_hash
 from zoosim.core.durations import MICROSECONDS
 from zoosim.serving.events import Choice, Feedback, Row, decision_of
+from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.rules import Rules
 
 NEVER_ACTIVATED = "never activated"
@@ -40,6 +41,19 @@ class Closing(NamedTuple):
     clicked: tuple[int, ...] = ()
     purchased: tuple[int, ...] = ()
     parts: tuple[tuple[str, float], ...] = ()
+
+
+FindRows = Callable[[Sequence[int]], Mapping[int, Row]]
+"""Returns rows of the log by their positions, without those that are gone."""
+
+
+def with_rows(closings: Sequence[Closing], find_rows: FindRows) -> Iterator[tuple[Closing, Row | None]]:
+    """Yield closings with the rows of their decisions, None for those that are gone; many rows are read at once."""
+    for start in range(0, len(closings), ROWS_AT_ONCE):
+        some = closings[start : start + ROWS_AT_ONCE]
+        rows = find_rows([closing.seq for closing in some])
+        for closing in some:
+            yield closing, rows.get(closing.seq)
 
 
 class Open(msgspec.Struct, array_like=True):

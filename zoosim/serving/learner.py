@@ -106,7 +106,7 @@ class LogLearner:
         self._replica: Replica = newest_replica(
             self._folder / SNAPSHOTS,
             lambda digest: self._insist(lambda: models.load(digest)),
-            lambda seq: self._insist(lambda: store.row(seq)),
+            lambda seqs: self._insist(lambda: store.rows(seqs)),
             _complain,
         )
         self._gone_before = self._gone_already()
@@ -116,7 +116,7 @@ class LogLearner:
             self._replica,
             lambda after: self._insist(lambda: store.read(after, ROWS_AT_ONCE)),
             lambda key: self._insist(lambda: store.find(key)),
-            lambda seq: self._insist(lambda: store.row(seq)),
+            lambda seqs: self._insist(lambda: store.rows(seqs)),
             self._passed,
         )
         # Models stay for as long as this process lives, so no collection need look through them.

@@ -283,7 +283,7 @@ class LogReader(Projection):
         for name in self._store.shared():
             if name.startswith(f"{SNAPSHOTS}/"):
                 self._store.fetch(self._folder, name)
-        replica = newest_replica(self._folder / SNAPSHOTS, self._models.load, self._store.row, lambda line: None)
+        replica = newest_replica(self._folder / SNAPSHOTS, self._models.load, self._store.rows, lambda line: None)
         if replica.start is None:
             raise DataError(
                 f"{self._folder}: has neither the first rows of its log nor a snapshot, so nothing says what was "

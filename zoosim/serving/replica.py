@@ -6,7 +6,8 @@ from functools import partial
 from zoosim.core.errors import DataError
 from zoosim.policies.model import Model
 from zoosim.serving.arm_replica import EARLIER, ArmReplica
-from zoosim.serving.events import CHAMPION, HOLDBACK, SHADOW, Choice, Feedback, Product, Row, Start, row_checksum
+from zoosim.serving.events import CHAMPION, HOLDBACK, SHADOW, Choice, Feedback, Product, Row, Start
+from zoosim.serving.join import FindRows
 from zoosim.serving.projection import Projection
 
 
@@ -16,21 +17,21 @@ class Replica(Projection):
     Attributes:
         arms: What each arm has learned, by its name, the champion's first; empty before the first start.
         position: The row up to which the log has been read.
-        checksum: The checksum of that row.
+        newest: That row; None before the first one.
         start: What the log says of the models and the rules; None before its first row.
     """
 
-    def __init__(self, load_model: Callable[[str], Model], find_row: Callable[[int], Row | None]) -> None:
+    def __init__(self, load_model: Callable[[str], Model], find_rows: FindRows) -> None:
         """Start before the first row.
 
         Args:
             load_model: Returns the model with a digest.
-            find_row: Returns the row of the log at a position, None where it is gone.
+            find_rows: Returns rows of the log by their positions, without those that are gone.
         """
-        self._new_arm = partial(ArmReplica, load_model=load_model, find_row=find_row)
+        self._new_arm = partial(ArmReplica, load_model=load_model, find_rows=find_rows)
         self.arms: dict[str, ArmReplica] = {}
         self.position = 0
-        self.checksum = b""
+        self.newest: Row | None = None
         self.start: Start | None = None
 
     @property
@@ -46,7 +47,7 @@ class Replica(Projection):
             )
         super().apply(row)
         self.position = row.seq
-        self.checksum = row_checksum(row)
+        self.newest = row
 
     def begin(self, start: Start) -> None:
         """Go on with the arms and by the rules of a start.

@@ -12,8 +12,8 @@ from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.policies.model import Model
 from zoosim.policies.persistence import packed_state, unpack_state
 from zoosim.serving.arm_replica import ArmReplica
-from zoosim.serving.events import Arm, Row, Start, row_checksum
-from zoosim.serving.join import JoinState
+from zoosim.serving.events import Arm, Start, row_checksum
+from zoosim.serving.join import FindRows, JoinState
 from zoosim.serving.replica import Replica
 
 PACKING = Packing(b"zoosim state 1\n", "snapshot of a service", "remove it: the log holds all", "a service writes it")
@@ -40,7 +40,7 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         arrays |= {f"{OF_ARM}{name}/{array_name}": array for array_name, array in other_arrays.items()}
     header = {
         "position": replica.position,
-        "row": replica.checksum.hex(),
+        "row": "" if replica.newest is None else row_checksum(replica.newest).hex(),
         "model": start.model,
         "turn": start.turn,
         "rules": start.rules.decode(),
@@ -81,22 +81,22 @@ def _state_of(arm: ArmReplica) -> tuple[dict[str, Any], dict[str, Any]]:
 def newest_replica(
     folder: Path,
     load_model: Callable[[str], Model],
-    find_row: Callable[[int], Row | None],
+    find_rows: FindRows,
     complain: Callable[[str], None],
 ) -> Replica:
     """Return what a service had learned when the newest sound snapshot was written; a new replica where there is none.
 
     Args:
         folder: Where the snapshots lie.
-        load_model, find_row: As in `Replica`.
+        load_model, find_rows: As in `Replica`.
         complain: Called with a line about each broken snapshot.
     """
     for path in reversed(_snapshots(folder)):
         try:
-            return _read_snapshot(path, load_model, find_row)
+            return _read_snapshot(path, load_model, find_rows)
         except (DataError, ConfigError) as error:
             complain(f"{error}; an older one is taken")
-    return Replica(load_model, find_row)
+    return Replica(load_model, find_rows)
 
 
 def first_needed_row(folder: Path) -> int:
@@ -117,9 +117,9 @@ def first_needed_row(folder: Path) -> int:
         return 0
 
 
-def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Callable[[int], Row | None]) -> Replica:
+def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_rows: FindRows) -> Replica:
     header, arrays = read_packed(path, PACKING)
-    replica = Replica(load_model, find_row)
+    replica = Replica(load_model, find_rows)
     try:
         # Before states are loaded, as it makes the policy, the join and the catalogue that take them. The models' own
         # files, and not the snapshot, say what these are made of.
@@ -132,15 +132,15 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
             own = {name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)}
             _load_state(arm, header["others"][arm.name], own)
         replica.position = int(header["position"])
-        replica.checksum = bytes.fromhex(header["row"])
+        checksum = bytes.fromhex(header["row"])
     except ZoosimError as error:
         raise DataError(f"{path}: cannot be used: {error}") from None
     except Exception as error:  # whatever a file that somebody made on purpose may raise
         raise PACKING.broken(path, reason_of(error)) from None
     # A snapshot is of one log. Where a server lost rows, or a backup of the log was put back, it may hold lessons of
     # rows that the log does not have: then an older one is taken.
-    row = find_row(replica.position)
-    if row is None or row_checksum(row) != replica.checksum:
+    replica.newest = find_rows([replica.position]).get(replica.position)
+    if replica.newest is None or row_checksum(replica.newest) != checksum:
         raise DataError(f"{path}: ends at row {replica.position:,}, which is not in the log, or not the same there")
     return replica
 

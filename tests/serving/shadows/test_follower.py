@@ -116,7 +116,9 @@ def watched(folder: Path, replica: Replica) -> ShadowWatch:
     store = open_store(Address(folder), read_only=True)
     seconds = iter(range(1_000_000))
     # Time passes at each look, so that it works for one row, and rests: what it says hangs on none of that.
-    return ShadowWatch(replica, lambda after: store.read(after, 7), store.find, store.row, lambda: float(next(seconds)))
+    return ShadowWatch(
+        replica, lambda after: store.read(after, 7), store.find, store.rows, lambda: float(next(seconds))
+    )
 
 
 def reported(watch: ShadowWatch) -> ShadowReport:
@@ -180,7 +182,7 @@ def test_a_report_hangs_on_rows_alone(tmp_path: Path, model: Path, rival: Path) 
     with_shadow(tmp_path, model, rival, use)
     store = open_store(Address(tmp_path), read_only=True)
     rows = store.read(0, 1_000_000)
-    slow = Replica(lambda digest: load_served_model(tmp_path, digest), store.row)
+    slow = Replica(lambda digest: load_served_model(tmp_path, digest), store.rows)
     one_by_one = watched(tmp_path, slow)
     for row in rows:
         slow.apply(row)
@@ -189,7 +191,7 @@ def test_a_report_hangs_on_rows_alone(tmp_path: Path, model: Path, rival: Path) 
         if row.seq == len(rows) // 2:
             write_snapshot(tmp_path / "snapshots", slow)
     resumed = newest_replica(
-        tmp_path / "snapshots", lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail
+        tmp_path / "snapshots", lambda digest: load_served_model(tmp_path, digest), store.rows, pytest.fail
     )
     at_once = watched(tmp_path, resumed)
     for row in rows[resumed.position :]:

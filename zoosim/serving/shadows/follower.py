@@ -31,7 +31,7 @@ from zoosim.serving.events import (
     unpack_whole,
 )
 from zoosim.serving.ids import user_id_of
-from zoosim.serving.join import Closing, WaitingJoin
+from zoosim.serving.join import Closing, FindRows, WaitingJoin, with_rows
 from zoosim.serving.places import Slot
 from zoosim.serving.projection import Projection
 from zoosim.serving.ranker import draw
@@ -51,7 +51,7 @@ class ShadowFollower(Projection):
         self,
         shadow: ArmReplica,
         champion: Callable[[], ArmReplica],
-        find_row: Callable[[int], Row | None],
+        find_rows: FindRows,
         start: Start,
         position: int,
     ) -> None:
@@ -60,7 +60,7 @@ class ShadowFollower(Projection):
         Args:
             shadow: The arm of the shadow.
             champion: Returns the arm of the champion, which has read as far as this or farther.
-            find_row: Returns the row of the log at a position, None where it is gone.
+            find_rows: Returns rows of the log by their positions, without those that are gone.
             start: How the service goes on, should the log before `position` say nothing of that.
             position: The row behind which it reads.
         """
@@ -69,7 +69,7 @@ class ShadowFollower(Projection):
         self._name = shadow.name
         self._model = shadow.model
         self._champion = champion
-        self._find_row = find_row
+        self._find_rows = find_rows
         self._recorded = Recorded(shadow.model, shadow.schemas, lambda _, version: self._features_of(version))
         self._time = 0
         self._champion_origin = ""
@@ -118,12 +118,11 @@ class ShadowFollower(Projection):
 
     def on_tick(self, row: Row) -> None:
         """Judge the decisions that are over by now, each by what stood at its top."""
-        for closing in self._join.tick(row.time):
-            if closing.slot == 0 and not self._is_broken:
-                self._judge(closing)
+        tops = [closing for closing in self._join.tick(row.time) if closing.slot == 0 and not self._is_broken]
+        for closing, found in with_rows(tops, self._find_rows):
+            self._judge(closing, found)
 
-    def _judge(self, closing: Closing) -> None:
-        row = self._find_row(closing.seq)
+    def _judge(self, closing: Closing, row: Row | None) -> None:
         # The champion may be another one already, where this has yet to read of its start: then nothing counts.
         if row is None or self._champion().origin != self._champion_origin:
             return

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from zoosim.serving.events import SHADOW, Arm, Row, Start, start_key
+from zoosim.serving.join import FindRows
 from zoosim.serving.replica import Replica
 from zoosim.serving.shadows.follower import ShadowFollower
 from zoosim.serving.shadows.report import ShadowReport
@@ -29,7 +30,7 @@ class ShadowWatch:
         replica: Replica,
         read: Callable[[int], Sequence[Row]],
         find: Callable[[bytes], Row | None],
-        find_row: Callable[[int], Row | None],
+        find_rows: FindRows,
         passed: Callable[[], float],
     ) -> None:
         """Begin without shadows.
@@ -38,13 +39,13 @@ class ShadowWatch:
             replica: What was learned, which goes on ahead.
             read: Returns some of the rows behind a position.
             find: Returns the row with a key, None where it is gone.
-            find_row: Returns the row at a position, None where it is gone.
+            find_rows: As in `Replica`.
             passed: Returns the seconds that have passed.
         """
         self._replica = replica
         self._read = read
         self._find = find
-        self._find_row = find_row
+        self._find_rows = find_rows
         self._passed = passed
         self._start: Start | None = None
         self._followers: dict[str, ShadowFollower] = {}
@@ -96,7 +97,7 @@ class ShadowWatch:
         begin = self._find(start_key(arm.turn))
         position = 0 if begin is None else begin.seq - 1
         return ShadowFollower(
-            self._replica.arms[arm.name], lambda: self._replica.champion, self._find_row, start, position
+            self._replica.arms[arm.name], lambda: self._replica.champion, self._find_rows, start, position
         )
 
     def _read_on(self, name: str, follower: ShadowFollower, until: float) -> None:

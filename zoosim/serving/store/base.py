@@ -97,6 +97,10 @@ class Store(Protocol):
         """Return the row at a position, None where it is gone."""
         ...
 
+    def rows(self, seqs: Sequence[int]) -> dict[int, Row]:
+        """Return rows by their positions; those that are gone are left out."""
+        ...
+
     def last(self) -> Row | None:
         """Return the newest row, None in an empty log."""
         ...

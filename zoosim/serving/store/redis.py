@@ -172,6 +172,15 @@ class RedisStore:
         """Return the row at a position."""
         return self._first(self._ask("XRANGE", self._log, _entry(seq), _entry(seq)))
 
+    def rows(self, seqs: Sequence[int]) -> dict[int, Row]:
+        """Return rows by their positions, asked for together."""
+        with self._client.pipeline(transaction=False) as pipeline:
+            for seq in seqs:
+                pipeline.xrange(self._log, _entry(seq), _entry(seq))
+            answers = self._run(pipeline.execute)
+        rows = map(self._first, answers)
+        return {row.seq: row for row in rows if row is not None}
+
     def last(self) -> Row | None:
         """Return the newest row."""
         return self._first(self._ask("XREVRANGE", self._log, "+", "-", "COUNT", 1))

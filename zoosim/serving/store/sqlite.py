@@ -1,6 +1,7 @@
 """A log in an SQLite file: one process appends to it, any number read it."""
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -212,17 +213,18 @@ class SqliteStore:
         """Return the row at a position."""
         return self._one(f"SELECT {COLUMNS} FROM log WHERE seq = ?", (seq,))
 
+    def rows(self, seqs: Sequence[int]) -> dict[int, Row]:
+        """Return rows by their positions."""
+        query = f"SELECT {COLUMNS} FROM log WHERE seq IN (SELECT value FROM json_each(?))"
+        return {row.seq: row for row in self._read(query, (json.dumps(list(seqs)),))}
+
     def last(self) -> Row | None:
         """Return the newest row."""
         return self._one(f"SELECT {COLUMNS} FROM log ORDER BY seq DESC LIMIT 1", ())
 
     def read(self, after: int, limit: int) -> list[Row]:
         """Return rows behind a position."""
-        query = f"SELECT {COLUMNS} FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
-        try:
-            return [self._checked(values) for values in self._rows(query, (after, limit))]
-        except apsw.Error as error:
-            raise _failure(self._path, error) from None
+        return self._read(f"SELECT {COLUMNS} FROM log WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
 
     def remove_before(self, time: int, limit: int) -> int:
         """Remove old rows, but never the newest; their room in the file is used again."""
@@ -303,11 +305,14 @@ class SqliteStore:
         return self._opened.enter_context(contextlib.closing(apsw.Connection(self._name, flags=flags)))
 
     def _one(self, query: str, values: tuple[Any, ...]) -> Row | None:
+        rows = self._read(query, values)
+        return rows[0] if rows else None
+
+    def _read(self, query: str, values: tuple[Any, ...]) -> list[Row]:
         try:
-            rows = self._rows(query, values)
+            return [self._checked(row) for row in self._rows(query, values)]
         except apsw.Error as error:
             raise _failure(self._path, error) from None
-        return self._checked(rows[0]) if rows else None
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         try:
@@ -317,14 +322,13 @@ class SqliteStore:
 
     def _checked(self, values: tuple[Any, ...]) -> Row:
         """Return a row of the table; raises `DataError` where it is not what was written."""
-        broken = DataError(f"{self._path}: row {values[0]!r} is broken: it is not what was written; restore a backup")
         try:
             row = Row(values[0], values[1], Kind(values[2]), values[3], values[4])
-            if row_checksum(row) != values[5]:
-                raise broken
+            if row_checksum(row) == values[5]:
+                return row
         except (TypeError, ValueError):
-            raise broken from None
-        return row
+            pass
+        raise DataError(f"{self._path}: row {values[0]!r} is broken: it is not what was written; restore a backup")
 
 
 def _failure(path: Path, error: Exception) -> Exception:

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import logging
+import math
 import resource
 from collections import Counter
 from typing import Any
@@ -108,7 +109,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._is_in_head = True
         # The server's own timeout for idle connections begins only behind a first request.
-        self._timer = self.loop.call_later(MOST_SECONDS, transport.close)
+        self._deadline = self.loop.time() + MOST_SECONDS
+        self._timer = self.loop.call_later(MOST_SECONDS, self._check_time)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
@@ -128,8 +130,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Begin to count, and to wait, for a request."""
-        self._timer.cancel()
-        self._timer = self.loop.call_later(MOST_SECONDS, self.transport.close)
+        self._deadline = self.loop.time() + MOST_SECONDS
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -139,10 +140,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Be ready for the next request."""
-        self._timer.cancel()
+        self._deadline = math.inf
         self._is_in_head = True
         self._head_bytes = 0
         super().on_message_complete()
+
+    def _check_time(self) -> None:
+        """Close the connection where a request is late, or look again when the next one may be."""
+        # One timer for a connection, since to set one and to cancel it for each request takes longer than to look.
+        wait = self._deadline - self.loop.time()
+        if wait > 0.0:
+            self._timer = self.loop.call_later(min(wait, MOST_SECONDS), self._check_time)
+        else:
+            self.transport.close()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGIApp) -> None:  # type: ignore[override]
         """Begin to answer a request, directly where that can be."""

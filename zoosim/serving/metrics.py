@@ -1,9 +1,9 @@
 """Figures of a service, as Prometheus reads them."""
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -28,20 +28,15 @@ class Metrics:
         # Looked up once each, since finding them by their labels takes a lock.
         self._seconds_of: dict[str, Histogram] = {}
 
-    @contextmanager
-    def timed(self, request: str) -> Iterator[None]:
-        """Count a request, and how long it takes."""
+    def timed(self, request: str) -> AbstractContextManager[Any]:
+        """Return a context in which a request is counted, with how long it takes."""
         trace = CURRENT.get()
         if trace is not None:
             trace.request = request
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            seconds = self._seconds_of.get(request)
-            if seconds is None:
-                seconds = self._seconds_of[request] = self._seconds.labels(request)
-            seconds.observe(time.perf_counter() - began)
+        seconds = self._seconds_of.get(request)
+        if seconds is None:
+            seconds = self._seconds_of[request] = self._seconds.labels(request)
+        return seconds.time()
 
     def text(self) -> bytes:
         """Return all figures."""

@@ -4,6 +4,7 @@ A page from anywhere can let its visitor's browser send requests to 127.0.0.1. T
 (`Origin`, `Sec-Fetch-Site`), unless the page's own name was made to lead there (DNS rebinding): then that is `Host`.
 """
 
+import functools
 import ipaddress
 import logging
 from urllib.parse import urlsplit
@@ -39,6 +40,8 @@ class OriginCheck:
         self._listed = {name.strip().lower() for name in hosts.split(",") if name.strip()}
         self._own = {"localhost", host.lower(), *self._listed}
         self._throttle = Throttle()
+        # Requests name the same few hosts again and again.
+        self._is_own = functools.lru_cache(maxsize=100)(self._is_own_host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -75,7 +78,7 @@ class OriginCheck:
             return ""
         return f"origin: got a page of {shown(origin or site)}; set hosts or a key to be asked by other sites' pages"
 
-    def _is_own(self, host: str) -> bool:
+    def _is_own_host(self, host: str) -> bool:
         """Return whether a name, with a port or without, is the service's."""
         if ANY in self._listed or host in self._own:
             return True

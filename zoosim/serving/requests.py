@@ -14,8 +14,11 @@ class TooLarge(ZoosimError):
 
 def bearer_key(request: Request) -> str:
     """Return the key that a request brings in `Authorization: Bearer`; empty without one."""
-    kind, _, key = request.headers.get("authorization", "").partition(" ")
-    return key if kind.lower() == "bearer" else ""
+    for name, value in request.scope["headers"]:
+        if name == b"authorization":
+            kind, _, key = value.decode("latin-1").partition(" ")
+            return key if kind.lower() == "bearer" else ""
+    return ""
 
 
 async def read_body(request: Request, most_bytes: int) -> bytes:

@@ -19,7 +19,7 @@ from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, LevelColumn
 from zoosim.schema.infer import infer_type
 from zoosim.schema.number_block import NumberBlock
 from zoosim.schema.number_columns import NumberColumn
-from zoosim.schema.values import UNREADABLE, counted, present
+from zoosim.schema.values import LARGEST_NUMBER, UNREADABLE, counted, present
 
 MOST_FEATURES = 10_000
 """Features that all columns together may become."""
@@ -151,7 +151,11 @@ class Encoder(Strict):
     @cached_property
     def number_block(self) -> NumberBlock:
         """The columns of numbers that are encoded together."""
-        numbers = [(column, place.start) for column, place in self.placed if isinstance(column, NumberColumn)]
+        numbers = [
+            (column, place.start)
+            for column, place in self.placed
+            if isinstance(column, NumberColumn) and max(-column.low, column.high) <= LARGEST_NUMBER
+        ]
         return NumberBlock([column for column, _ in numbers], [place for _, place in numbers])
 
     @cached_property
@@ -229,10 +233,9 @@ class Reading:
         }
 
     def clipped(self) -> list[str]:
-        """Return the columns of which the values hold numbers beyond the limits of the features."""
-        are_clipped = self._numbers is not None and self._numbers.are_clipped
-        columns = self.encoder.placed if are_clipped else self.one_by_one
-        return [column.name for column, _ in columns if column.clips(self.values.get(column.name))]
+        """Return the columns, in any order, of which the values hold numbers beyond the limits of the features."""
+        names = [column.name for column, _ in self.one_by_one if column.clips(self.values.get(column.name))]
+        return names if self._numbers is None else names + self.encoder.number_block.clipped(self._numbers)
 
 
 def fit_encoder(

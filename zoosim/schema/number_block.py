@@ -1,6 +1,7 @@
 """The columns of numbers of an encoder, encoded together: one at a time, 60 of them take as long as a decision."""
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ class Numbers(NamedTuple):
 
     given: FloatArray
     clipped: FloatArray
-    are_clipped: bool
+    n_clipped: int
 
 
 class NumberBlock:
@@ -38,8 +39,9 @@ class NumberBlock:
         """Take the columns, and the place of each among the features of the encoder."""
         if len(columns) < FEWEST:
             columns = places = ()
-        self.names = frozenset(column.name for column in columns)
-        self._values_of = itemgetter(*(column.name for column in columns)) if columns else None
+        self._names = [column.name for column in columns]
+        self.names = frozenset(self._names)
+        self._values_of = itemgetter(*self._names) if columns else None
         self._places = np.array(places, np.int64)
         self._low = np.array([column.low for column in columns])
         self._high = np.array([column.high for column in columns])
@@ -64,11 +66,12 @@ class NumberBlock:
             given = np.array(values_given, float)
         except OverflowError:  # a whole number beyond floats
             return None
-        # Not larger than what is a number here; NaN is not smaller than anything.
-        if not np.abs(given).max() <= LARGEST_NUMBER:
-            return None
         clipped = np.minimum(np.maximum(given, self._low), self._high)
-        return Numbers(given, clipped, bool((clipped != given).any()))
+        n_clipped = int(np.count_nonzero(clipped != given))
+        # Not larger than what is a number here; NaN, which is no number, differs from itself.
+        if n_clipped and not np.abs(given).max() <= LARGEST_NUMBER:
+            return None
+        return Numbers(given, clipped, n_clipped)
 
     def encode(self, numbers: Numbers, features: FloatArray) -> None:
         """Write the features of numbers to their places in zeros `features (d,)`."""
@@ -80,6 +83,10 @@ class NumberBlock:
 
     def are_expressed(self, numbers: Numbers) -> bool:
         """Return whether no number lies far beyond its range."""
-        if not numbers.are_clipped:
+        if not numbers.n_clipped:
             return True
         return bool(((self._far_low <= numbers.given) & (numbers.given <= self._far_high)).all())
+
+    def clipped(self, numbers: Numbers) -> list[str]:
+        """Return the columns of which numbers are clipped."""
+        return list(compress(self._names, numbers.clipped != numbers.given)) if numbers.n_clipped else []

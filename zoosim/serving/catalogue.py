@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Self
 
 import numpy as np
@@ -46,7 +46,7 @@ class RequestCandidates:
         self.names = names
         self.ids = ids
         self._features = features
-        self.available = frozen(np.ones(len(names), bool))
+        self.available = _all_available(len(names))
         self._groups: dict[tuple[int, int], IntArray] = {}
 
     @property
@@ -321,7 +321,7 @@ class ServedCatalogue:
     def _made(self, versions: IntArray) -> RequestCandidates:
         # The model's products stand where their versions say; the others are few, and looked up.
         places = -1 - versions
-        later = np.flatnonzero(versions > 0)
+        later = (versions > 0).nonzero()[0]
         if len(later):
             places[later] = [self._place_of[version] for version in versions[later].tolist()]
         names = tuple(map(self._names.__getitem__, places.tolist()))
@@ -346,6 +346,12 @@ class ServedCatalogue:
         features[: len(self._later_features)] = self._later_features
         self._later_ids = ids
         self._later_features = features
+
+
+@lru_cache(maxsize=1_000)
+def _all_available(count: int) -> BoolArray:
+    """Return a mask of so many candidates, all of which may be shown, read-only."""
+    return frozen(np.ones(count, bool))
 
 
 class _PlacesById:

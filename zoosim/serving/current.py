@@ -15,7 +15,7 @@ import msgspec
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model
-from zoosim.serving.arm_replica import WARM_UP, ArmReplica, rules_of
+from zoosim.serving.arm_replica import ArmReplica, rules_of
 from zoosim.serving.arms import Assignment
 from zoosim.serving.candidate_sources import CandidateSource, source_of
 from zoosim.serving.catalogue import ServedCatalogue
@@ -158,6 +158,9 @@ class Current(Projection):
         settings: How the service runs now, changes included.
         arms: What decides now, by the name of the arm.
         assignment: Which arm decides for whom.
+        deciding: The arms that decide for somebody, by name, and the champion, to which others leave what they cannot.
+        is_warming_up: True if there is no schema yet: requests are logged as they come, until there are enough to infer
+            one.
         due: The time at which a decision is over, of which nobody may have told the learner yet; None for never.
         silence: What is wrong where feedback has ceased, by the learner's account; None where it comes.
         last_feedback: When the newest feedback came that the learner has read, in microseconds since 1970.
@@ -201,6 +204,8 @@ class Current(Projection):
         self.models = Models(self.folder, store)
         self.arms: dict[str, ServedArm] = {}
         self.assignment: Assignment
+        self.deciding: dict[str, ServedArm] = {}
+        self.is_warming_up = False
         self._complaint = ""
         # Reading awaits the store and the loading of models, so two readers at once would apply rows twice, or out of
         # order.
@@ -262,12 +267,6 @@ class Current(Projection):
         return counts
 
     @property
-    def deciding(self) -> dict[str, ServedArm]:
-        """The arms that decide for somebody, by name, and the champion, to which others leave what they cannot."""
-        shares = self.assignment.shares
-        return {name: arm for name, arm in self.arms.items() if name == CHAMPION or shares[name] > 0.0}
-
-    @property
     def takers(self) -> dict[str, ServedArm]:
         """The arms that may decide, if for nobody now, by name: all but shadows."""
         shadows = {arm.name for arm in self.start.arms if arm.role == SHADOW}
@@ -277,11 +276,6 @@ class Current(Projection):
     def origins(self) -> dict[str, str]:
         """Origin of each arm, by name: where it changes, another model reads other features."""
         return {name: arm.origin for name, arm in self.arms.items()}
-
-    @property
-    def is_warming_up(self) -> bool:
-        """True if there is no schema yet: requests are logged as they come, until there are enough to infer one."""
-        return WARM_UP in self.model.facts
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -571,6 +565,9 @@ class Current(Projection):
             for name, replica in self._replica.arms.items()
         }
         self.assignment = Assignment(self.start)
+        shares = self.assignment.shares
+        self.deciding = {name: arm for name, arm in self.arms.items() if name == CHAMPION or shares[name] > 0.0}
+        self.is_warming_up = self._replica.champion.is_warming_up
         self.calls.follow(launch_in(self.start), self.assignment.shares)
 
     def _take_settings(self) -> None:

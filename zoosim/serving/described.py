@@ -29,8 +29,8 @@ class Contents:
         self.candidates: Sequence[Any] = () if candidates is None else candidates
         self.described: list[tuple[int, bytes | None]] = []
         if set(map(type, self.candidates)) != {str}:
-            described = ((place, each) for place, each in enumerate(self.candidates) if isinstance(each, dict))
-            self.described = [(place, _content_of(candidate)) for place, candidate in described]
+            places = [place for place, each in enumerate(self.candidates) if isinstance(each, dict)]
+            self.described = list(zip(places, _contents_of([self.candidates[place] for place in places]), strict=True))
 
 
 class Descriptions(Generic[Outcome]):
@@ -54,9 +54,11 @@ class Descriptions(Generic[Outcome]):
         self._outcomes[content] = outcome
 
 
-def _content_of(candidate: dict[str, Any]) -> bytes | None:
-    """Return a description as bytes, None for what has none, such as a whole number of more than 64 bits."""
+def _contents_of(candidates: Sequence[dict[str, Any]]) -> Sequence[bytes | None]:
+    """Return descriptions as bytes, None for what has none, such as a whole number of more than 64 bits."""
     try:
-        return _encode(candidate)
+        return [_encode(candidate) for candidate in candidates]
     except (OverflowError, TypeError, ValueError):
-        return None
+        if len(candidates) == 1:
+            return [None]
+        return [content for candidate in candidates for content in _contents_of([candidate])]

@@ -88,10 +88,12 @@ class RequestInputs:
         self.visitors = visitors
         self.candidates = candidates
         self.deviations: dict[InputKey, Deviation] = {}
-        self.unexpressed_visitors = [visitor.unexpressed() for visitor in visitors]
-        for visitor, unexpressed in zip(visitors, self.unexpressed_visitors, strict=True):
-            self._take(VISITOR, deviations(visitor, unexpressed))
+        self.unexpressed_visitors = []
         self.unexpressed_candidates = []
+        for visitor in visitors:
+            unexpressed = visitor.unexpressed()
+            self.unexpressed_visitors.append(unexpressed)
+            self._take(VISITOR, deviations(visitor, unexpressed))
         for number, candidate in enumerate(candidates):
             product = fitted.products.read({name: value for name, value in candidate.items() if name != ID})
             unexpressed = product.unexpressed()
@@ -115,6 +117,11 @@ class RequestInputs:
         to_compare = [(place, content) for place, content in contents.described if not known.get(content)]
         candidates = [contents.candidates[place] for place, _ in to_compare]
         return cls(visitors, candidates, fitted, lambda number: known.note(to_compare[number][1], True))
+
+    @property
+    def are_expressed(self) -> bool:
+        """True if the schema expresses all values."""
+        return not any(self.unexpressed_visitors) and not any(self.unexpressed_candidates)
 
     def _take(self, part: str, found: Iterable[Deviation]) -> bool:
         """Take the deviations of a part, and return whether there are any."""

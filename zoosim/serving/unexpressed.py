@@ -31,13 +31,15 @@ def unexpressed_in(inputs: RequestInputs, names: Sequence[str], is_first: bool) 
     Raises:
         PolicyError: there is no schema yet, and a column is not to be kept.
     """
+    if inputs.are_expressed and not is_first:
+        return Unexpressed([], [])
     budget = _Budget(MOST_FIRST_BYTES if is_first else MOST_BYTES)
     if is_first:
         for values in (*(visitor.values for visitor in inputs.visitors), *inputs.candidates):
             check_columns(values.keys(), values.values())
     visitor_values = [dict(budget.kept(values)) for values in inputs.unexpressed_visitors]
     candidates = []
-    candidate_names = set(names) if inputs.candidates else set()
+    candidate_names = set(names)
     for candidate, values in zip(inputs.candidates, inputs.unexpressed_candidates, strict=True):
         kept_values = dict(budget.kept(values))
         if kept_values and name_of(candidate) in candidate_names:

@@ -157,8 +157,7 @@ class ProductEndpoint(Endpoint):
             return draw_page(tasks[arm.name], self._asked(arm), units)
 
         arm, page = self.decided(body, decision_id, decide, made.refusals, made.seconds)
-        assigned = self._current.assignment.arm_for(body.visitor_id, decision_id)
-        weight, mixture = self._mixture(tasks, arm, page, assigned)
+        weight, mixture = self._mixture(tasks, arm, page, body.visitor_id, decision_id)
         task = page.task
         drawn = page.drawn
         candidates = task.offer.candidates
@@ -192,7 +191,7 @@ class ProductEndpoint(Endpoint):
         return decision, answer_of(decision_id, decision, candidates.names)
 
     def _mixture(
-        self, tasks: Mapping[str, ArmTask], decided: ServedArm, page: DrawnPage, assigned: str
+        self, tasks: Mapping[str, ArmTask], decided: ServedArm, page: DrawnPage, visitor_id: str, decision_id: str
     ) -> tuple[float, list[float]]:
         """Return how likely the arm was to decide, and how likely its page was before an arm was drawn.
 
@@ -203,10 +202,12 @@ class ProductEndpoint(Endpoint):
             tasks: What each arm had to fill.
             decided: The arm that decided.
             page: What it showed.
-            assigned: The arm that was drawn, which failed where another one decided.
+            visitor_id, decision_id: What the arm was drawn for.
         """
         if len(tasks) == 1:
             return 1.0, []
+        # It failed where another one decided.
+        assigned = self._current.assignment.arm_for(visitor_id, decision_id)
         candidates = page.task.offer.candidates.names
         are_retrieved = any(task.pool is not None for task in tasks.values())
         by_arm = {decided.name: page.marginals if are_retrieved else page.drawn.chances}

@@ -3,11 +3,13 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 
 from zoosim.core.errors import StoreError
 from zoosim.serving.events import Kind, NewRow, Row
+from zoosim.serving.machine import Handler, ThreadWorker, Worker
 from zoosim.serving.store.base import place
 from zoosim.serving.writer import Writer
 
@@ -31,12 +33,27 @@ class SlowDisk:
             raise StoreError(self.failure)
 
 
-def with_writer(use: Callable[[Writer, SlowDisk], Awaitable[None]]) -> None:
+class InlineWorker:
+    """A worker that handles what it gets at once."""
+
+    def __init__(self, name: str, handle: Handler) -> None:
+        self._handle = handle
+
+    def put(self, item: Any) -> None:
+        self._handle([item])
+
+    def close(self) -> None:
+        return
+
+
+def with_writer(
+    use: Callable[[Writer, SlowDisk], Awaitable[None]], start_worker: Callable[[str, Handler], Worker] = ThreadWorker
+) -> None:
     """Use a writer in an event loop."""
 
     async def run() -> None:
         store = SlowDisk()
-        writer = Writer(store, asyncio.get_running_loop())  # type: ignore[arg-type]
+        writer = Writer(store, asyncio.get_running_loop(), start_worker=start_worker)  # type: ignore[arg-type]
         try:
             await asyncio.wait_for(use(writer, store), 10)
         finally:
@@ -77,7 +94,7 @@ def test_what_comes_in_one_round_of_the_event_loop_shares_a_commit(monkeypatch: 
         assert positions == [[number] for number in range(1, 9)]
         assert commits == [8]
 
-    with_writer(use)
+    with_writer(use, InlineWorker)
 
 
 def test_what_cannot_be_synced_is_refused_until_a_sync_succeeds() -> None:

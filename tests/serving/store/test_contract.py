@@ -80,6 +80,8 @@ def test_rows_stand_in_their_order_and_each_key_once(place: Place) -> None:
     assert store.find(b"d") is None
     assert store.row(2) == found
     assert store.row(6) is None
+    assert store.rows([5, 6, 2]) == {2: found, 5: store.find(b"c")}
+    assert store.rows([]) == {}
     assert store.append([]) == []
 
 

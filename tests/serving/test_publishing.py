@@ -76,7 +76,10 @@ def test_lines_that_differ_are_found(size: int, monkeypatch: pytest.MonkeyPatch)
         expected = np.flatnonzero([(before[i : i + LINE] != after[i : i + LINE]).any() for i in range(0, size, LINE)])
         numbers = publishing._changed_lines(before, after)
         np.testing.assert_array_equal(numbers, expected)
-        lines = publishing._read_lines(after, numbers)
-        for number, line in zip(numbers, lines, strict=True):
+        content = publishing._read_lines(after, numbers)
+        assert len(content) == LINE * len(numbers)
+        for place, number in enumerate(numbers):
             part = after[number * LINE : (number + 1) * LINE]
-            assert line.tobytes() == part.tobytes().ljust(LINE, b"\0")
+            assert content[place * LINE : (place + 1) * LINE] == part.tobytes().ljust(LINE, b"\0")
+        publishing._write({"array": (numbers.astype("<u4").tobytes(), content)}, {"array": before})
+        np.testing.assert_array_equal(before, after)

@@ -27,6 +27,9 @@ LINE = 64
 WORDS = LINE // 8
 """Numbers of 64 bits in a line: 8, as many as such a number has bytes."""
 
+FULL_LINE = np.dtype((np.void, LINE))
+"""A line as one item of an array: such items are moved whole, which takes a third of the time of moving bytes."""
+
 BLOCK = 2**15
 """Such numbers that are compared at once: 256 kB of each state."""
 
@@ -127,7 +130,7 @@ class Publisher:
         for name, array in now.items():
             numbers = _changed_lines(old[name], array)
             if len(numbers):
-                lines[name] = numbers.astype("<u4").tobytes(), _read_lines(array, numbers).tobytes()
+                lines[name] = numbers.astype("<u4").tobytes(), _read_lines(array, numbers)
         # What is known is changed in place, too: it would take longer to copy a large state than to compare it.
         _write(lines, old)
         return StateChanges(news, lines)
@@ -155,18 +158,15 @@ def take_changes(policy: Policy, message: StateChanges) -> None:
 
 
 def _write(lines: Mapping[str, tuple[bytes, bytes]], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write lines into arrays, by the name of the array: their numbers and what they hold."""
+    """Write lines into arrays, by the name of the array: their ascending numbers and what they hold."""
     for name, (numbers, content) in lines.items():
         target = arrays[name].reshape(-1).view(np.uint8)
-        new_lines = np.frombuffer(content, np.uint8).reshape(-1, LINE)
         indices = np.frombuffer(numbers, "<u4").astype(np.int64)
-        full = len(target) // LINE
-        inside = indices < full
-        target[: full * LINE].reshape(-1, LINE)[indices[inside]] = new_lines[inside]
-        # The last line was filled up with zeros to be sent. Numbers of lines ascend, so it is the last one here, too.
-        rest = len(target) - full * LINE
-        if rest and not inside.all():
-            target[full * LINE :] = new_lines[-1][:rest]
+        end = len(target) // LINE * LINE
+        n_full = int(np.searchsorted(indices, end // LINE))
+        target[:end].view(FULL_LINE)[indices[:n_full]] = np.frombuffer(content, FULL_LINE)[:n_full]
+        if n_full < len(indices):  # the last one, which was filled up with zeros to be sent
+            target[end:] = np.frombuffer(content, np.uint8)[n_full * LINE :][: len(target) - end]
 
 
 def _arrays_of(policy: Policy) -> dict[str, np.ndarray]:
@@ -186,15 +186,14 @@ def _bytes_of(array: np.ndarray) -> NDArray[np.uint8]:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def _read_lines(array: NDArray[np.uint8], numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return lines by their ascending numbers, `(n, LINE)`; the last of the array is filled up with zeros."""
-    full = len(array) // LINE
-    lines = np.zeros((len(numbers), LINE), np.uint8)
-    inside = numbers < full
-    lines[inside] = array[: full * LINE].reshape(-1, LINE)[numbers[inside]]
-    if not inside.all():
-        lines[-1, : len(array) - full * LINE] = array[full * LINE :]
-    return lines
+def _read_lines(array: NDArray[np.uint8], numbers: NDArray[np.int64]) -> bytes:
+    """Return lines by their ascending numbers; the last of the array is filled up with zeros."""
+    end = len(array) // LINE * LINE
+    n_full = int(np.searchsorted(numbers, end // LINE))
+    content = array[:end].view(FULL_LINE).take(numbers[:n_full]).tobytes()
+    if n_full < len(numbers):
+        content += array[end:].tobytes().ljust(LINE, b"\0")
+    return content
 
 
 def _changed_lines(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -35,7 +35,7 @@ SECONDS_BETWEEN_REPORTS = 1.0
 """Between two reports on a launch, and on what the log holds over time, which take milliseconds."""
 
 PAUSE = 0.01
-"""Seconds between two looks at a log that has nothing new."""
+"""Seconds between two looks at a log whose end was reached."""
 
 SECONDS_BETWEEN_TRIES = 0.2
 """Between two tries to read a log that cannot be read."""
@@ -146,7 +146,8 @@ class LogLearner:
             rows_read = self.step()
             if self._ranker.wants_stop():
                 break
-            if not rows_read:
+            # Also where there was something: a look costs as much as some rows do, and finds those of a pause together.
+            if rows_read < ROWS_AT_ONCE - 1:
                 self._ranker.wait(PAUSE)
         self.end()
 

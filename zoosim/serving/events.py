@@ -329,6 +329,10 @@ class ProductDecision(Choice, array_like=True):
         """Return what the visitor was in a slot."""
         return self.visitors[slot] if self.visitors else self.visitor
 
+    def version_at(self, place: int) -> int:
+        """Return the version of the candidate at a place."""
+        return int.from_bytes(self.versions[8 * place : 8 * place + 8], "little", signed=True)
+
     @property
     def parts(self) -> int:
         """Number of its parts, each learned for itself: the products that it showed."""

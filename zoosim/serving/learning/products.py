@@ -90,12 +90,12 @@ class ProductLearning(Learning):
             return self._recorded.shown_in(decision, slot)
         catalogue = self._arm.catalogue
         action = decision.shown[slot]
-        versions = unpack_whole(decision.versions)
         visitor = frozen(np.array(unpack_floats(decision.visitor_in(slot))))
         user_id = user_id_of(decision.visitor_id)
         if alone:
-            return context_of(user_id, visitor, catalogue.candidates([int(versions[action])])), 0
-        return context_of(user_id, visitor, catalogue.candidates(versions.tolist())), action
+            return context_of(user_id, visitor, catalogue.candidates([decision.version_at(action)])), 0
+        versions = unpack_whole(decision.versions).tolist()
+        return context_of(user_id, visitor, catalogue.candidates(versions)), action
 
     def _note(self, decision: ProductDecision, has_met_all: bool) -> None:
         """Apply a decision, of whose candidates the policy has met all or not, to it ahead of the reward."""

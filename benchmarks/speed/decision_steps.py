@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,7 +67,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         model = make_model(folder, POLICY)
-        for kind, bodies in {"by ids": _by_ids(), "with features": _with_features()}.items():
+        for kind, bodies in {"by ids": by_ids(), "with features": _with_features()}.items():
             turns: dict[str, list[Turn]] = {checkout: [] for checkout in checkouts}
             for number in range(ROUNDS):
                 for what, checkout in checkouts.items():
@@ -77,7 +77,8 @@ def main() -> None:
                 _report(f"S31 {POLICY} {kind}, {what}", of_checkout, turns.get("baseline"))
 
 
-def _by_ids() -> list[bytes]:
+def by_ids() -> list[bytes]:
+    """Return requests whose candidates are named by their ids."""
     return [body for body, _ in requests(DIFFERENT)]
 
 
@@ -94,11 +95,11 @@ def _with_features() -> list[bytes]:
 def _turn(checkout: Path, store: Path, model: Path, bodies: list[bytes]) -> Turn:
     profile = store.with_suffix(".json")
     with _profiled(checkout, store, model, profile) as (url, process):
-        asyncio.run(_send(url, bodies, WARM_UP))
+        asyncio.run(send_one_by_one(url, bodies, WARM_UP))
         process.send_signal(signal.SIGUSR1)
         learner = find_learner(process.pid)
         before = processor_seconds(process.pid), processor_seconds(learner)
-        latencies = asyncio.run(_send(url, bodies, SECONDS))
+        latencies = asyncio.run(send_one_by_one(url, bodies, SECONDS))
         after = processor_seconds(process.pid), processor_seconds(learner)
     seconds = json.loads(profile.read_text())
     total = sum(seconds.values())
@@ -134,8 +135,17 @@ def _profiled(
         process.wait()
 
 
-async def _send(url: str, bodies: list[bytes], seconds: float) -> list[float]:
-    """Return how many seconds each decision took."""
+async def send_one_by_one(
+    url: str, bodies: Sequence[bytes], seconds: float, connections: int = CONNECTIONS
+) -> list[float]:
+    """Return how many seconds each decision took, of requests that are sent when the one before was answered.
+
+    Args:
+        url: Where the service listens.
+        bodies: The requests, in turns.
+        seconds: For how long they are sent.
+        connections: Over how many connections at once.
+    """
     import aiohttp
 
     latencies: list[float] = []
@@ -154,7 +164,7 @@ async def _send(url: str, bodies: list[bytes], seconds: float) -> list[float]:
                 latencies.append(time.perf_counter() - began)
                 assert answer.status == 200, content
 
-        await asyncio.gather(*(visit() for _ in range(CONNECTIONS)))
+        await asyncio.gather(*(visit() for _ in range(connections)))
     return latencies
 
 

@@ -117,11 +117,12 @@ class ServedArm:
 
     def note_decision(self, position: int, decision: Choice) -> None:
         """Apply a stored decision to the local clocks until the learner confirms it."""
+        policy = self.model.policy
         # The learner may have told of the row already, before the writer's answer to it arrived here.
-        if position <= self.state or decision.origin != self.origin or not self._replica.learns:
+        if not policy.clocks or position <= self.state or decision.origin != self.origin or not self._replica.learns:
             return
         for context, action in self._replica.learning.moved_by(decision):
-            self._unconfirmed.note(self.model.policy, position, context, action)
+            self._unconfirmed.note(policy, position, context, action)
 
     def take_version(self, row: Row | None, version: int) -> None:
         """Take over an older version of a product from its row, if that is it."""

@@ -27,13 +27,11 @@ class UnconfirmedDecisions:
         """Apply a decision to the clocks of the policy that made it.
 
         Args:
-            policy: The policy.
+            policy: The policy, which has `clocks`.
             position: The row of the decision.
             context: Its request.
             action: What was shown, a place among the request's candidates.
         """
-        if not policy.clocks:
-            return
         if self._learned is None:
             # Copied as late as the first decision since the learner's message, so that a policy whose clocks nothing
             # moves is not copied ten times a second.

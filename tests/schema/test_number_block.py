@@ -24,13 +24,16 @@ NUMBERS = [
     )
     for number in range(FEWEST + 3)
 ]
-ENCODER = Encoder(columns=(*NUMBERS[:4], CategoryColumn(name="country", levels=("de", "fr")), *NUMBERS[4:]))
+WIDE = NumberColumn(name="wide", low=-1e200, high=1e200, center=0.0, scale=1.0)
+ENCODER = Encoder(columns=(*NUMBERS[:4], CategoryColumn(name="country", levels=("de", "fr")), *NUMBERS[4:], WIDE))
 USUAL = {column.name: 1.5 for column in NUMBERS}
 VALUES = [
     USUAL,
     {**USUAL, "country": "fr"},
     {**USUAL, "country": "xx", "x1": 3, "more": 1.0},
     {**USUAL, "x2": 1e6},
+    {**USUAL, "wide": 1e99},
+    {**USUAL, "wide": 1e150},
     {**USUAL, "x3": -0.0, "x1": 0.0},
     {**USUAL, "x4": True},
     {**USUAL, "x4": "2.5"},

@@ -93,6 +93,9 @@ def test_a_request_adds_to_the_rules_and_its_pins_come_first() -> None:
     assert rules.forbidden_products == {"c", "d"}
     shop = ShopRules(most_shown=1)
     assert with_request(shop, {}, []) is shop
+    none = ShopRules()
+    assert not none.are_set
+    assert with_request(none, {}, ["d"]).are_set
 
 
 def test_caps_on_a_page_count_brands_and_leave_out_products_without_one() -> None:

@@ -63,7 +63,9 @@ def with_request(rules: ShopRules, pinned: Mapping[int, str], forbidden: Collect
     update = {
         "pinned": {**others, **pinned},
         "forbidden": [*rules.forbidden, *forbidden],
-        "forbidden_products": rules.forbidden_products.union(forbidden),  # since a copy has what was computed before
+        # Since a copy has what was computed before.
+        "forbidden_products": rules.forbidden_products.union(forbidden),
+        "are_set": True,
     }
     return rules.model_copy(update=update)
 

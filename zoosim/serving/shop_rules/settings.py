@@ -82,9 +82,9 @@ class ShopRules(Strict):
         """What is `forbidden`, to look products up in: each request asks for its candidates."""
         return frozenset(self.forbidden)
 
-    @property
+    @cached_property
     def are_set(self) -> bool:
-        """True if there is any."""
+        """True if there is any; each request asks."""
         return bool(self.needs_history or self.per_page or self.pinned or self.forbidden)
 
     @property

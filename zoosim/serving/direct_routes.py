@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from zoosim.serving.tracing import continued
+from zoosim.serving.tracing import HEADER
 
 Handler = Callable[[Request], Awaitable[Response]]
 """Answers a request, errors in it, too: what it raises is a fault of the service."""
@@ -34,18 +34,28 @@ class DirectRoutes:
     """Routes of an application whose requests are answered directly."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        """Answer by these routes, of which the first that fits counts.
+        """Answer by these routes.
 
         Args:
-            routes: The first routes of the application; each leads to a `Handler`.
+            routes: The first routes of the application, of which one at most fits a request; each to a `Handler`.
         """
-        self._routes = list(routes)
+        plain = [route for route in routes if not route.param_convertors]
+        self._handlers: dict[tuple[str, str], Handler] = {
+            (method, route.path): route.endpoint for route in plain for method in route.methods or ()
+        }
+        self._with_parameters = [route for route in routes if route.param_convertors]
 
     async def answer(self, scope: Scope, receive: Receive) -> Response | None:
-        """Return the answer to a request; None where no route fits, or a trace is to be continued."""
-        for route in self._routes:
+        """Return the answer to a request; None where no route fits, or a trace is named, with which it may go on."""
+        if HEADER in dict(scope["headers"]):
+            return None
+        path = scope["path"].removeprefix(scope["root_path"])
+        handler = self._handlers.get((scope["method"], path))
+        if handler is not None:
+            return await handler(Request(scope, receive))
+        for route in self._with_parameters:
             match, found = route.matches(scope)
-            if match is Match.FULL and continued(scope["headers"]) is None:
-                handler: Handler = route.endpoint
-                return await handler(Request({**scope, **found}, receive))
+            if match is Match.FULL:
+                response: Response = await route.endpoint(Request({**scope, **found}, receive))
+                return response
         return None

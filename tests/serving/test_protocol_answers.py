@@ -61,7 +61,7 @@ class Application:
 class Served:
     """A server in this process, and connections to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep_alive: int) -> None:
         self.application = Application()
         self.server = _Server(
             uvicorn.Config(
@@ -69,7 +69,7 @@ class Served:
                 port=0,
                 http=functools.partial(BoundedProtocol, Connections(100), self.application),  # type: ignore[arg-type]
                 lifespan="off",
-                timeout_keep_alive=75,
+                timeout_keep_alive=keep_alive,
                 log_config=None,
             )
         )
@@ -102,11 +102,11 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
-def talk(talking: Callable[[Served], Awaitable[None]]) -> None:
+def talk(talking: Callable[[Served], Awaitable[None]], keep_alive: int = 75) -> None:
     """Talk to a server, for ten seconds at most."""
 
     async def run() -> None:
-        served = Served()
+        served = Served(keep_alive)
         serving = asyncio.create_task(served.server.serve())
         async with asyncio.timeout(10.0):
             await until(lambda: served.server.started)
@@ -311,3 +311,39 @@ def test_an_answer_may_take_longer_than_a_request(monkeypatch: pytest.MonkeyPatc
         assert await texts(reader, 1) == ["wait"]
 
     talk(talking)
+
+
+@pytest.mark.parametrize(
+    ("sent", "more"),
+    [
+        (request("a"), b""),
+        (request("a"), b"\r\n"),
+        (request("a") + request("", "/other", method="GET"), b""),
+        (request("", headers="Content-Length: 3\r\nRefuse: yes\r\n"), b"abc"),
+    ],
+    ids=["answered", "empty line", "pipelined", "answered before it is complete"],
+)
+def test_an_idle_connection_is_closed(sent: bytes, more: bytes) -> None:
+    async def talking(served: Served) -> None:
+        reader, writer = await served.connect()
+        writer.write(sent)
+        await texts(reader, sent.count(b"HTTP/1.1"))
+        writer.write(more)
+        assert await reader.read() == b""
+
+    talk(talking, keep_alive=1)
+
+
+def test_a_connection_is_not_idle_while_it_is_used() -> None:
+    async def talking(served: Served) -> None:
+        reader, writer = await served.connect()
+        for _ in range(4):
+            await asyncio.sleep(0.4)
+            writer.write(request("a"))
+            assert await texts(reader, 1) == ["a"]
+        writer.write(request("wait"))
+        await asyncio.sleep(1.2)
+        served.application.may_go_on.set()
+        assert await texts(reader, 1) == ["wait"]
+
+    talk(talking, keep_alive=1)

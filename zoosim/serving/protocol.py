@@ -108,9 +108,8 @@ class BoundedProtocol(HttpToolsProtocol):
             transport.close()
         self._head_bytes = 0
         self._is_in_head = True
-        # The server's own timeout for idle connections begins only behind a first request.
         self._deadline = self.loop.time() + MOST_SECONDS
-        self._timer = self.loop.call_later(MOST_SECONDS, self._check_time)
+        self._check_time()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
@@ -144,17 +143,34 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_in_head = True
         self._head_bytes = 0
         super().on_message_complete()
+        self._wait_for_next()
+
+    def on_response_complete(self) -> None:
+        """Answer the next request if it has come."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        self._wait_for_next()
+
+    def _wait_for_next(self) -> None:
+        """Begin to wait for the next request where all that came are complete, and answered."""
+        if self._deadline == math.inf and self.cycle.response_complete:
+            self._deadline = self.loop.time() + self.timeout_keep_alive
 
     def _check_time(self) -> None:
         """Close the connection where a request is late, or look again when the next one may be."""
         # One timer for a connection, since to set one and to cancel it for each request takes longer than to look.
         wait = self._deadline - self.loop.time()
         if wait > 0.0:
-            self._timer = self.loop.call_later(min(wait, MOST_SECONDS), self._check_time)
+            wait = min(wait, MOST_SECONDS, self.timeout_keep_alive)  # no deadline that is set meanwhile comes sooner
+            self._timer = self.loop.call_later(wait, self._check_time)
         else:
             self.transport.close()
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGIApp) -> None:  # type: ignore[override]
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Begin to answer a request, directly where that can be."""
         super()._start_asgi_task(cycle, functools.partial(self._answer, cycle, app))
 

@@ -201,6 +201,7 @@ def _configuration(settings: Settings, served: DirectApplication) -> uvicorn.Con
     return uvicorn.Config(
         application,
         http=functools.partial(BoundedProtocol, connections, application),  # type: ignore[arg-type]
+        ws="none",  # else whoever asks for a WebSocket gets a connection without bounds where a library for it is there
         lifespan="off",
         access_log=False,
         log_config=None,

@@ -48,7 +48,7 @@ from zoosim.policies.products.adaptive_from_log import (
     new_log_model,
     weights_in_common,
 )
-from zoosim.policies.products.adaptive_kernel import KERNEL, distribution_of_new, distributions, move_clocks
+from zoosim.policies.products.adaptive_kernel import KERNEL, distribution_of_new, distributions, move_clocks, note_shown
 from zoosim.policies.products.adaptive_parts import PARTS
 from zoosim.policies.products.adaptive_sizes import new_sizes
 from zoosim.policies.products.adaptive_state import (
@@ -140,6 +140,11 @@ class Adaptive(KernelPolicy):
     margin: float = parameter(
         0.05, low=0, high=1, help="after a log: share below the best expected reward down to which others are tried"
     )
+
+    def _decided(self, request: CheckedRequest, candidates: Any, action: int) -> None:
+        state: AdaptiveState = self.state
+        key = int(candidates.keys[candidates.group_of[action]])
+        note_shown(state.segments, state.categories, state.cells, key, request.user)
 
     def _move_clocks(self, request: CheckedRequest, candidates: Any, action: int) -> None:
         state: AdaptiveState = self.state

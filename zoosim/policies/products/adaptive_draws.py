@@ -91,12 +91,6 @@ class Beliefs(NamedTuple):
 
 
 @jit
-def room(state: AdaptiveState) -> int:
-    """Return how many segments there is room for."""
-    return int(state.cells.shown.shape[0])
-
-
-@jit
 def per_category(state: AdaptiveState, candidates: AdaptiveCandidates, chance: float) -> float:
     """Return the share of one category in a chance that is given for all of a segment's."""
     known = state.categories.counts[IN_USE] - 1
@@ -139,7 +133,7 @@ def believe_with(
     unit = unit_row(state.scales, user, state.segments.binary)
     mean = expect(state, shares, unit, offer, candidates.own)
     log_weight = model_weight(state.model)
-    cells = _cells_of(state, candidates, find(state.segments, user, room(state)), available)
+    cells = _cells_of(state, candidates, find(state.segments, user, state.cells.shown.shape[0]), available)
     allowed = _without_overdue(state, candidates, weights[CELLS], cells, available, mean)
     values = mean[0]
     if not state.sampling or state.model.rows[0] > 0:

@@ -18,7 +18,6 @@ from zoosim.policies.products.adaptive_draws import (
     draw_best,
     per_category,
     prior_visits,
-    room,
 )
 from zoosim.policies.products.adaptive_from_log import learn_weight, predict_for_many
 from zoosim.policies.products.adaptive_parts import (
@@ -184,10 +183,23 @@ def _decided(
     available: BoolArray,
     action: int,
 ) -> None:
-    s = _segment_of(state, user)
-    g = _category_of(state, candidates, action)
-    state.segments.decided[s] += 1.0
-    state.cells.shown[s, g] = state.segments.decided[s]
+    note_shown(state.segments, state.categories, state.cells, candidates.keys[candidates.group_of[action]], user)
+
+
+@jit
+def note_shown(segments: Segments, categories: IdTable, cells: Cells, key: int, user: FloatArray) -> None:
+    """Move what a decision moves.
+
+    Args:
+        segments, categories, cells: Those of the state: these few, since handing all of it over takes longer than the
+            rest.
+        key: The hashed pattern of the category that was shown.
+        user: The visitor's features `(d_u,)`.
+    """
+    s = _segment_of(segments, cells, user)
+    g = _category_of(categories, cells, key)
+    segments.decided[s] += 1.0
+    cells.shown[s, g] = segments.decided[s]
 
 
 @jit
@@ -204,8 +216,7 @@ def move_clocks(
     """Move the clocks that a decision moves: those of what is new stand for the segment's other new categories.
 
     Args:
-        segments, categories, shown: Those of the state: it takes these few, since handing all of it over takes longer
-            than the rest.
+        segments, categories, shown: Those of the state, as `note_shown` takes them.
         keys, numbers, version: Those of the candidates.
         group: The category of what was shown, as the candidates count them.
         user: The visitor's features `(d_u,)`.
@@ -222,8 +233,8 @@ def _learn(
     state: AdaptiveState, candidates: AdaptiveCandidates, user_id: int, user: FloatArray, action: int, reward: float
 ) -> None:
     paid = abs(reward) >= LEAST_REWARD
-    s = _segment_of(state, user)
-    g = _category_of(state, candidates, action)
+    s = _segment_of(state.segments, state.cells, user)
+    g = _category_of(state.categories, state.cells, candidates.keys[candidates.group_of[action]])
     state.updates[0] += 1
     state.paid[0] += paid
     see_row(state.scales, user, state.segments.binary)
@@ -322,14 +333,13 @@ def _suspect_others(cells: Cells, s: int, g: int, categories: int, yes: float, n
 
 
 @jit
-def _segment_of(state: AdaptiveState, user: FloatArray) -> int:
+def _segment_of(segments: Segments, cells: Cells, user: FloatArray) -> int:
     """Return the segment of a visitor, with its cells cleared if it is new."""
-    cells = state.cells
-    if shed(state.segments, user):
+    if shed(segments, user):
         # The segments are found anew, so what cells hold belongs to none of them.
         cells.tally[:] = 0.0
         cells.learned[:] = 0.0
-    s, is_new = enter(state.segments, user, room(state))
+    s, is_new = enter(segments, user, cells.shown.shape[0])
     if is_new:
         cells.shown[s] = 0.0
         cells.learned[s] = 0.0
@@ -340,11 +350,11 @@ def _segment_of(state: AdaptiveState, user: FloatArray) -> int:
 
 
 @jit
-def _category_of(state: AdaptiveState, candidates: AdaptiveCandidates, action: int) -> int:
-    """Return the number of a product's category, with cells that know nothing if it is new."""
-    number, is_new = claim_slot(state.categories, candidates.keys[candidates.group_of[action]])
+def _category_of(categories: IdTable, cells: Cells, key: int) -> int:
+    """Return the number of a category, with cells that know nothing if it is new."""
+    number, is_new = claim_slot(categories, key)
     if is_new:
-        clear_cells(state.cells, number)
+        clear_cells(cells, number)
     return number
 
 

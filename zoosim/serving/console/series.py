@@ -1,5 +1,6 @@
 """Projection of the log to what each arm decided and earned over time, in a bounded number of periods."""
 
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -154,7 +155,7 @@ class SeriesProjection(Projection):
             return
         time, arm_name = made
         delay = (row.time - time) / MICROSECONDS
-        self.series.delays[sum(delay > bound for bound in DELAYS)] += 1
+        self.series.delays[bisect_left(DELAYS, delay)] += 1
         arm = self._arm_at(time, arm_name)
         arm.rewarded += 1
         for name, value in feedback.rewards.items():

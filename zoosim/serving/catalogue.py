@@ -106,12 +106,19 @@ class ServedCatalogue:
         self._later_features = features
         self._place_of = {version: place for place, version in enumerate(self._versions)}
         self._current = {name: model_version(place) for place, name in enumerate(self.model.names)}
+        # Versions that are not shown: those before the current ones, and those of hidden products.
+        self._unshown: set[int] = set()
         # By version, so that the newest counts: those that came with a model are below 0.
-        self._current.update({name: version for version, name in sorted(zip(versions, names, strict=True))})
-        self._hidden = self._current.keys() & hidden
+        for version, name in sorted(zip(versions, names, strict=True)):
+            if name in self._current:
+                self._unshown.add(self._current[name])
+            self._current[name] = version
+        hidden_versions = {self._current[name] for name in hidden if name in self._current}
+        self._unshown |= hidden_versions
+        self._n_shown = len(self._current) - len(hidden_versions)
         self._sets: OrderedDict[bytes, RequestCandidates] = OrderedDict()
         self._all: RequestCandidates | None = None
-        self._described: Descriptions[tuple[str, int]] = Descriptions()
+        self._described: Descriptions[int] = Descriptions()
         self._later_by_id: dict[int, int] = {}
         self._n_indexed = 0
         self.epoch += 1
@@ -123,7 +130,7 @@ class ServedCatalogue:
     @property
     def n_shown(self) -> int:
         """Number of products that may be shown."""
-        return len(self._current) - len(self._hidden)
+        return self._n_shown
 
     @property
     def n_later(self) -> int:
@@ -152,14 +159,18 @@ class ServedCatalogue:
         self._versions.append(version)
         self._later_ids[later_place] = product_ids([product.name])[0]
         self._later_features[later_place] = unpack_floats(product.features)
-        if version > self._current.get(product.name, version - 1):
-            self._current[product.name] = version
-            if product.available:
-                self._hidden.discard(product.name)
-            else:
-                self._hidden.add(product.name)
-            # Sets of versions stay as they are, since a version never changes; only what "all" means has changed.
-            self._all = None
+        earlier = self._current.get(product.name)
+        if earlier is not None and earlier > version:
+            self._unshown.add(version)
+            return
+        self._n_shown += product.available - self.may_be_shown(product.name)
+        if earlier is not None:
+            self._unshown.add(earlier)
+        if not product.available:
+            self._unshown.add(version)
+        self._current[product.name] = version
+        # Sets of versions stay as they are, since a version never changes; only what "all" means has changed.
+        self._all = None
 
     def version_of(self, name: str) -> int | None:
         """Return the current version of a product, None for one that is not known."""
@@ -200,38 +211,38 @@ class ServedCatalogue:
 
     def may_be_shown(self, name: str) -> bool:
         """Return whether a product is known and available."""
-        return name in self._current and name not in self._hidden
+        version = self._current.get(name)
+        return version is not None and version not in self._unshown
 
     def versions_to_show(self, contents: Contents) -> list[int] | None:
         """Return the current versions of the candidates of a request, in their order.
 
         None unless each is named once, and is known, as it is described where it is, and may be shown.
         """
-        names: Sequence[Any] = contents.candidates
-        if contents.described:
-            names = list(names)
-            for place, content in contents.described:
-                name, version = self._described.get(content) or ("", 0)
-                if self._current.get(name) != version:
-                    return None
-                names[place] = name
+        keys = list(contents.candidates)
+        for place, content in contents.described:
+            keys[place] = content
         try:
-            versions = [self._current[name] for name in names]
+            if contents.described:
+                versions = [self._described.get(key) or self._current[key] for key in keys]
+            else:
+                versions = [self._current[name] for name in keys]
         except KeyError:
             return None
-        is_each_once = len(set(versions)) == len(versions) > 0
-        return versions if is_each_once and self._hidden.isdisjoint(names) else None
+        distinct = set(versions)
+        is_each_once = len(distinct) == len(versions) > 0
+        return versions if is_each_once and self._unshown.isdisjoint(distinct) else None
 
     def note_described(self, contents: Contents, versions_by_name: Mapping[str, int]) -> None:
         """Keep which versions the descriptions of a request stand for, of those candidates that have one."""
         for place, content in contents.described:
             name = name_of(contents.candidates[place])
             if name in versions_by_name:
-                self._described.note(content, (name, versions_by_name[name]))
+                self._described.note(content, versions_by_name[name])
 
     def is_hidden(self, name: str) -> bool:
         """Return whether a product is known and not available."""
-        return name in self._hidden
+        return self._current.get(name) in self._unshown
 
     def features_of(self, version: int) -> FloatArray:
         """Return the features `(d_p,)` of a version."""
@@ -249,11 +260,11 @@ class ServedCatalogue:
 
     def hidden(self) -> list[str]:
         """Return the names of the products that may not be shown."""
-        return [name for name in self._current if name in self._hidden]
+        return [name for name, version in self._current.items() if version in self._unshown]
 
     def names(self) -> list[str]:
         """Return the names of the products that may be shown."""
-        return [name for name in self._current if name not in self._hidden]
+        return [name for name, version in self._current.items() if version not in self._unshown]
 
     def everything(self) -> RequestCandidates:
         """Return all products that may be shown as candidates."""

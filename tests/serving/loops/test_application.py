@@ -1,11 +1,18 @@
 """The HTTP API of several loops: prefixes, keys, figures and the page that lists them."""
 
 import asyncio
+import json
+import time
 from pathlib import Path
+from typing import Any
+
+from starlette.types import Message, Scope
 
 from tests.serving.loops.several import served
 from tests.serving.shop import make_model
-from zoosim.serving.console.sessions import SESSION
+from zoosim.serving.access import Access
+from zoosim.serving.console.sessions import SESSION, Sessions
+from zoosim.serving.loops.application import LoopsApplication
 
 KEY, DECIDE_KEY = "everything-0123456789", "decide-0123456789abc"
 
@@ -38,6 +45,40 @@ def test_all_that_one_loop_answers_is_answered_below_its_prefix(tmp_path: Path) 
                 assert (answer.status_code, f"/loops/NAME{where}" in answer.json()["error"]) == (404, True)
             described = (await client.get("/openapi.json")).json()
             assert set(described["paths"]["/v1/loops"]) == {"get", "post"}
+
+    asyncio.run(run())
+
+
+def test_decisions_and_feedback_of_loops_are_answered_directly_and_nothing_else(tmp_path: Path) -> None:
+    model = make_model(tmp_path)
+
+    async def run() -> None:
+        async with served(tmp_path / "loops", decide_key=DECIDE_KEY, feedback_key=KEY) as service:
+            application = LoopsApplication(service.loops, Sessions(Access({}, 0.0), time.monotonic), asyncio.Event())
+            await service.loops.add("home", service.loops.keep_model(model.read_bytes()), {})
+
+            async def ask(path: str, body: Any, key: str = "", method: str = "POST") -> tuple[int, Any] | None:
+                async def receive() -> Message:
+                    return {"type": "http.request", "body": json.dumps(body).encode()}
+
+                headers = [(b"authorization", f"Bearer {key}".encode())]
+                scope: Scope = {"type": "http", "method": method, "path": path, "root_path": "", "headers": headers}
+                response = await application.answer_directly(scope, receive)
+                return None if response is None else (response.status_code, json.loads(bytes(response.body)))
+
+            decisions = "/loops/home/v1/decisions"
+            decided = await ask(decisions, {"decision_id": "a/b"}, DECIDE_KEY)
+            assert decided is not None
+            assert (decided[0], decided[1]["decision_id"]) == (200, "a/b")
+            rewards = {"rewards": {"click": 1}}
+            assert await ask(f"{decisions}/a/b/feedback", rewards, KEY) == (200, {"status": "accepted"})
+            for key, path in ((KEY, decisions), (DECIDE_KEY, f"{decisions}/a/b/feedback")):
+                refused = await ask(path, {}, key)
+                assert refused is not None
+                assert refused[0] == 401
+            for path in ("/v1/decisions", "/loops/other/v1/decisions", "/loops/home", f"{decisions}/a/b/activation"):
+                assert await ask(path, {}, KEY) is None, path
+            assert await ask(decisions, {}, KEY, method="GET") is None
 
     asyncio.run(run())
 

@@ -212,6 +212,6 @@ def _changed_lines(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> NDArr
         if differ.any():
             # The comparisons of a line, a byte each, are one number, which is 0 where all of it is the same.
             numbers.append(start // WORDS + np.flatnonzero(differ.view(np.uint64)))
-    if not np.array_equal(before[full:], after[full:]):
+    if before[full:].tobytes() != after[full:].tobytes():
         numbers.append(np.array([full // LINE]))
     return np.concatenate(numbers)

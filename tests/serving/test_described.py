@@ -7,8 +7,11 @@ from zoosim.serving.described import Contents, Descriptions
 
 
 def test_whole_numbers_of_more_than_64_bits_have_no_content_and_are_not_kept() -> None:
-    ((place, content),) = Contents(["a", {"id": "b", "size": 2**64}]).described
-    assert (place, content) == (1, None)
+    contents = Contents(["a", {"id": "b", "size": 2**64}, {"id": "c"}])
+    assert contents.described == [1, 2]
+    name, content, usual = contents.keys
+    assert (name, content) == ("a", None)
+    assert usual == Contents([{"id": "c"}]).keys[0]
     descriptions: Descriptions[int] = Descriptions()
     descriptions.note(content, 3)
     assert descriptions.get(content) is None

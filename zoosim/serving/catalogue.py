@@ -219,14 +219,11 @@ class ServedCatalogue:
 
         None unless each is named once, and is known, as it is described where it is, and may be shown.
         """
-        keys = list(contents.candidates)
-        for place, content in contents.described:
-            keys[place] = content
         try:
             if contents.described:
-                versions = [self._described.get(key) or self._current[key] for key in keys]
+                versions = [self._described.get(key) or self._current[key] for key in contents.keys]
             else:
-                versions = [self._current[name] for name in keys]
+                versions = [self._current[name] for name in contents.keys]
         except KeyError:
             return None
         distinct = set(versions)
@@ -235,10 +232,10 @@ class ServedCatalogue:
 
     def note_described(self, contents: Contents, versions_by_name: Mapping[str, int]) -> None:
         """Keep which versions the descriptions of a request stand for, of those candidates that have one."""
-        for place, content in contents.described:
+        for place in contents.described:
             name = name_of(contents.candidates[place])
             if name in versions_by_name:
-                self._described.note(content, versions_by_name[name])
+                self._described.note(contents.keys[place], versions_by_name[name])
 
     def is_hidden(self, name: str) -> bool:
         """Return whether a product is known and not available."""

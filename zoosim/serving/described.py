@@ -18,19 +18,21 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Contents:
-    """The candidates of a request, and the content of each that is described.
+    """The candidates of a request, and what each is looked up by.
 
     Attributes:
         candidates: The candidates.
-        described: Pairs of the place of each that is described, and its content; None for what has none.
+        keys: The content of each that is described, None for what has none; the others as they are given.
+        described: The places of those that are described.
     """
 
     def __init__(self, candidates: Sequence[Any] | None) -> None:
         self.candidates: Sequence[Any] = () if candidates is None else candidates
-        self.described: list[tuple[int, bytes | None]] = []
+        self.keys: Sequence[Any] = self.candidates
+        self.described: list[int] = []
         if set(map(type, self.candidates)) != {str}:
-            places = [place for place, each in enumerate(self.candidates) if isinstance(each, dict)]
-            self.described = list(zip(places, _contents_of([self.candidates[place] for place in places]), strict=True))
+            self.keys = _keys_of(self.candidates)
+            self.described = [place for place, each in enumerate(self.candidates) if isinstance(each, dict)]
 
 
 class Descriptions(Generic[Outcome]):
@@ -54,11 +56,11 @@ class Descriptions(Generic[Outcome]):
         self._outcomes[content] = outcome
 
 
-def _contents_of(candidates: Sequence[dict[str, Any]]) -> Sequence[bytes | None]:
-    """Return descriptions as bytes, None for what has none, such as a whole number of more than 64 bits."""
+def _keys_of(candidates: Sequence[Any]) -> list[Any]:
+    """Return candidates, and of those that are described the content, None for such as 2**64, which has no bytes."""
     try:
-        return [_encode(candidate) for candidate in candidates]
+        return [_encode(each) if isinstance(each, dict) else each for each in candidates]
     except (OverflowError, TypeError, ValueError):
         if len(candidates) == 1:
             return [None]
-        return [content for candidate in candidates for content in _contents_of([candidate])]
+        return [key for each in candidates for key in _keys_of([each])]

@@ -114,9 +114,9 @@ class RequestInputs:
         """Return what a request for a decision says; `slots` are what to fill where slots differ."""
         of_slots = [{**body.visitor, **slot.visitor} for slot in slots]
         visitors = [fitted.visitors.read(visitor) for visitor in of_slots or [body.visitor]]
-        to_compare = [(place, content) for place, content in contents.described if not known.get(content)]
-        candidates = [contents.candidates[place] for place, _ in to_compare]
-        return cls(visitors, candidates, fitted, lambda number: known.note(to_compare[number][1], True))
+        to_compare = [place for place in contents.described if not known.get(contents.keys[place])]
+        candidates = [contents.candidates[place] for place in to_compare]
+        return cls(visitors, candidates, fitted, lambda number: known.note(contents.keys[to_compare[number]], True))
 
     @property
     def are_expressed(self) -> bool:

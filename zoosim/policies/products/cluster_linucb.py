@@ -16,14 +16,11 @@ import numpy as np
 from zoosim.core.errors import PolicyError
 from zoosim.core.limits import IDS, INPUTS, NUMBERS
 from zoosim.core.parameters import parameter
-from zoosim.core.rng import uniform
 from zoosim.core.state import blank, saved_length
-from zoosim.core.types import Context, Distribution, FloatArray, IntArray, PolicySpec
+from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
 from zoosim.linear.joint import new_joint_ridge
-from zoosim.policies.base import Policy
+from zoosim.policies.best_or_any import BestOrAny
 from zoosim.policies.candidates import lasting
-from zoosim.policies.choice import pick
-from zoosim.policies.kernel import new_draws
 from zoosim.policies.products.two_stage_kernel import learn_rows
 from zoosim.policies.requests import (
     LARGEST,
@@ -43,7 +40,7 @@ NEAREST = 1e-30
 """Squared distance below which a visitor stands on a cluster's mean."""
 
 
-class ClusterLinUCB(Policy):
+class ClusterLinUCB(BestOrAny):
     """LinUCB with a diagonal A over visitors' clusters, on a list of products for each (Yi et al. 2023, Diag-LinUCB).
 
     A visitor is of the nearest clusters with weights w, which add up to 1. With d = 1 + sum of w^2 and b = sum of w r
@@ -100,26 +97,7 @@ class ClusterLinUCB(Policy):
         self.visitors = np.zeros(0, np.int64)
         self.edges = np.zeros((0, 2), np.int64)
         self.sums = np.zeros((0, 2))
-        self.draws = new_draws(rng)
         self._kept_lists: tuple[Any, ...] = (None,) * 5
-
-    def select_action(self, context: Context) -> int:
-        """Draw a candidate."""
-        request = checked_request(context, self.spec)
-        draw = uniform(self.draws.key[0], int(self.draws.decisions[0]) + 1, 0)
-        self.draws.decisions[0] += 1
-        if draw < self._spread:
-            return pick(request.available, draw / self._spread)
-        return self._best(context, request, self.alpha)
-
-    def propensities(self, context: Context) -> Distribution:
-        """Return the probabilities that `select_action` draws from; moves no state."""
-        best = self._best(context, checked_request(context, self.spec), self.alpha)
-        return Distribution(np.asarray(context.product_ids)[[best]], np.array([1.0 - self._spread]), self._spread)
-
-    def recommend(self, context: Context) -> int:
-        """Return the listed candidate with the highest mean, that of what was never tried being 0."""
-        return self._best(context, checked_request(context, self.spec), None)
 
     @property
     def _spread(self) -> float:
@@ -130,8 +108,8 @@ class ClusterLinUCB(Policy):
     def _has_lists(self) -> bool:
         return bool(self.updates[0] >= self.period)
 
-    def _best(self, context: Context, request: CheckedRequest, alpha: float | None) -> int:
-        """Return the listed candidate with the highest bound, or the highest mean; of equals, the first on a list."""
+    def _best(self, context: Context, request: CheckedRequest, explores: bool) -> int:
+        """Return the listed candidate with the highest bound; or mean, which is 0 for what was never tried."""
         if not self._has_lists:
             return int(request.available.argmax())
         clusters, weights = self._memberships_of(request.user)
@@ -150,9 +128,9 @@ class ClusterLinUCB(Policy):
             mean += weight * rewards / (1.0 + squares)
             variance += is_tried * weight**2 / (1.0 + squares)
             is_new |= ~is_tried & np.isin(places, own_list)
-        if alpha is None:
+        if not explores:
             return int(places[mean.argmax()])
-        return int(places[np.where(is_new, np.inf, mean + alpha * np.sqrt(variance)).argmax()])
+        return int(places[np.where(is_new, np.inf, mean + self.alpha * np.sqrt(variance)).argmax()])
 
     def _memberships_of(self, user: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the clusters that a visitor is of, nearest first, and with which weights: `(a,)` each."""
@@ -228,11 +206,6 @@ class ClusterLinUCB(Policy):
     @property
     def _most_edges(self) -> int:
         return KEPT * self.clusters * self.listed
-
-    def reseed(self, rng: np.random.Generator) -> None:
-        """Draw from `rng` from now on; what was learned stays."""
-        super().reseed(rng)
-        self.draws = new_draws(rng)
 
     def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return blanks for as many clusters and edges as a state has, as far as there may be so many."""

@@ -7,17 +7,14 @@ import numpy as np
 
 from zoosim.core.limits import IDS, NUMBERS
 from zoosim.core.parameters import parameter
-from zoosim.core.rng import uniform
 from zoosim.core.state import blank, saved_length
-from zoosim.core.types import BoolArray, Context, Distribution, FloatArray, IntArray, PolicySpec
-from zoosim.policies.base import Policy
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+from zoosim.policies.best_or_any import BestOrAny
 from zoosim.policies.candidates import lasting
-from zoosim.policies.choice import pick
-from zoosim.policies.kernel import new_draws
 from zoosim.policies.requests import CheckedRequest, checked_action, checked_request, checked_reward, places_among
 
 
-class Popularity(Policy):
+class Popularity(BestOrAny):
     """Show the product with the highest mean reward, shrunk towards that of all; a share of decisions goes to any.
 
     What was never shown counts as the mean of all: of products that are no better than that, another is tried.
@@ -55,7 +52,6 @@ class Popularity(Policy):
             ConfigError: a parameter is unknown, of another type or out of range.
         """
         super().__init__(spec, rng, **params)
-        self.draws = new_draws(rng)
         self.products = np.zeros(0, np.int64)
         self.counts = np.zeros((0, 2))
         self.kinds = np.zeros((0, 2), np.int64)
@@ -71,25 +67,7 @@ class Popularity(Policy):
         """Return the category of each candidate `(K,)`."""
         return np.zeros(len(context.product_ids), np.int64)
 
-    def select_action(self, context: Context) -> int:
-        """Draw a candidate."""
-        request = checked_request(context, self.spec)
-        draw = uniform(self.draws.key[0], int(self.draws.decisions[0]) + 1, 0)
-        self.draws.decisions[0] += 1
-        if draw < self.explore:
-            return pick(request.available, draw / self.explore)
-        return self._best(context, request)
-
-    def propensities(self, context: Context) -> Distribution:
-        """Return the probabilities that `select_action` draws from; moves no state."""
-        best = self._best(context, checked_request(context, self.spec))
-        return Distribution(np.asarray(context.product_ids)[[best]], np.array([1.0 - self.explore]), self.explore)
-
-    def recommend(self, context: Context) -> int:
-        """Return the candidate with the highest mean reward."""
-        return self._best(context, checked_request(context, self.spec))
-
-    def _best(self, context: Context, request: CheckedRequest) -> int:
+    def _best(self, context: Context, request: CheckedRequest, explores: bool) -> int:
         """Return the best candidate of the best category by shrunk mean rewards, the first on ties."""
         segment = self._segment_of(request.user)
         by_category = self._members(context)
@@ -147,11 +125,6 @@ class Popularity(Policy):
         self.products, self.counts = _counted(self.products, self.counts, product, counted)
         self.kinds, self.kind_counts = _counted(self.kinds, self.kind_counts, kind, counted)
         self.totals += counted
-
-    def reseed(self, rng: np.random.Generator) -> None:
-        """Draw from `rng` from now on; what was learned stays."""
-        super().reseed(rng)
-        self.draws = new_draws(rng)
 
     def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return blanks for as many products and kinds as a state has."""

@@ -1,4 +1,6 @@
-"""S36: a log that is larger than memory: judged in blocks, beside what polars takes for the sums alone.
+"""S36: a log that is larger than memory: judged in blocks, beside what engines for tables take for the sums alone.
+
+The engines are polars, and DuckDB and Daft where they are installed (`pip install '.[peers]'`).
 
 The log has a time, a user, a product, its propensity, a click and a target's probability per row, three rows per user,
 and is written by row groups of 1,000,000 rows. Each size is judged by a process of its own that does nothing else. A
@@ -8,6 +10,7 @@ Memory is what a process holds at most, and which part of it is its own: the res
 is room, and the system takes it back at no cost.
 """
 
+import importlib.util
 import multiprocessing
 import os
 import re
@@ -52,7 +55,7 @@ def main() -> None:
         for n_rows in SIZES:
             path = _written(folder, n_rows)
             size = path.stat().st_size / 1e9
-            for what, work in (("zoosim", _judge), ("polars streaming, sums by user alone", _sums)):
+            for what, work in {"zoosim": _judge, **_sums_by_engine()}.items():
                 cpu, seconds, gigabytes, own = _alone(work, path)
                 by_size[what, n_rows] = (cpu, own)
                 took = f"{cpu:.1f} s of processor time ({seconds:.1f} s)"
@@ -109,12 +112,42 @@ def _summary(path: Path, stream: bool) -> object:
     return zoosim.evaluate(path, ["column:target"], stream=stream, progress=None).summary
 
 
-def _sums(path: Path) -> object:
-    """Add weighted rewards and weights up by groups of users, which is what IPS and SNIPS rest on."""
+def _sums_by_engine() -> dict[str, Callable[[Path], object]]:
+    """Return what adds weighted rewards and weights up by groups of users, which is what IPS and SNIPS rest on."""
+    engines = {"polars": _sums_by_polars, "duckdb": _sums_by_duckdb, "daft": _sums_by_daft}
+    return {
+        f"{name}, sums by user alone": sums
+        for name, sums in engines.items()
+        if importlib.util.find_spec(name) is not None
+    }
+
+
+def _sums_by_polars(path: Path) -> object:
     weight = pl.col("target") / pl.col("propensity")
     by_group = pl.scan_parquet(path).group_by(pl.col("user_id") % 20_000)
     sums = (pl.len(), weight.sum().alias("weights"), (weight * pl.col("reward")).sum().alias("weighted"))
     return by_group.agg(sums).collect(engine="streaming")
+
+
+def _sums_by_duckdb(path: Path) -> object:
+    import duckdb
+
+    weight = "target / propensity"
+    sums = f"count(*), sum({weight}), sum({weight} * reward)"
+    return duckdb.sql(f"SELECT user_id % 20000 AS block, {sums} FROM '{path}' GROUP BY block").fetchnumpy()
+
+
+def _sums_by_daft(path: Path) -> object:
+    import daft
+
+    weight = daft.col("target") / daft.col("propensity")
+    columns = daft.read_parquet(str(path)).select(
+        (daft.col("user_id") % 20_000).alias("block"),
+        weight.alias("weight"),
+        (weight * daft.col("reward")).alias("weighted"),
+    )
+    sums = (daft.col("weight").count(), daft.col("weight").sum().alias("weights"), daft.col("weighted").sum())
+    return columns.groupby("block").agg(*sums).collect()
 
 
 def _written(folder: Path, n_rows: int) -> Path:

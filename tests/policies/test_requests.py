@@ -17,6 +17,7 @@ SPOILED: dict[str, Callable[[np.ndarray], Any]] = {
     "words": lambda array: np.full(array.shape, "x"),
     "NaN": lambda array: np.where(True, np.nan, array),
     "objects": lambda array: np.full(array.shape, None),
+    "numbers whose squares overflow": lambda array: np.full(array.shape, 1e200),
 }
 
 

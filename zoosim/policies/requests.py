@@ -15,7 +15,7 @@ LARGEST = 1e9
 """The largest feature or reward, in size, that policies take: larger ones overflow when they are squared and summed."""
 
 FEW = 4_096
-"""Values that are looked at by one call of numpy's, in one thread, at most."""
+"""The most values of which numpy adds up the squares in one thread, without waking others."""
 
 SUM_TOLERANCE = 1e-6
 """By how much probabilities may miss the sum of 1."""
@@ -133,8 +133,9 @@ def check_finite(what: str, array: FloatArray) -> None:
         PolicyError: one is NaN, infinite, or larger than `LARGEST` in size.
     """
     values = array.reshape(-1)
-    # Where squares add up to a small sum, no value is large, and one call says so for the few values of a request.
-    if len(values) <= FEW and values.dot(values) <= LARGEST**2:
+    # Where squares add up to a small sum, no value is large, and one call says so for the few values of a request: of
+    # `vdot`, as `dot` would warn where squares overflow.
+    if len(values) <= FEW and np.vdot(values, values) <= LARGEST**2:
         return
     largest = _largest(values)
     if not largest < np.inf:

@@ -1,10 +1,11 @@
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
 from zoosim.policies.model import Catalogue
-from zoosim.serving.catalogue import ServedCatalogue
+from zoosim.serving.catalogue import ALL_AVAILABLE, ServedCatalogue
 from zoosim.serving.described import Contents
 from zoosim.serving.events import Product, pack_floats
 
@@ -43,3 +44,20 @@ def test_what_is_described_as_before_has_its_version_until_the_product_changes(c
     assert catalogue.versions_to_show(Contents([{"id": "a", "price": 1.0}])) is None
     catalogue.change(17, Product("a", pack_floats(np.zeros(3)), True, "model"))
     assert catalogue.versions_to_show(described) is None
+
+
+def test_what_is_available_is_shared_by_few_candidates_and_kept_of_many_no_longer_than_these(
+    catalogue: ServedCatalogue,
+) -> None:
+    few = catalogue.passing([-3, -1]).available
+    assert few.tolist() == [True, True]
+    assert np.shares_memory(few, ALL_AVAILABLE)
+    assert not few.flags.writeable
+    count = len(ALL_AVAILABLE) + 1
+    large = ServedCatalogue(Catalogue(tuple(map(str, range(count))), np.zeros((count, 1))))
+    candidates = large.passing(large.everything().versions.tolist())
+    assert candidates.available.sum() == count
+    assert not candidates.available.flags.writeable
+    mask = weakref.ref(candidates.available)
+    del candidates
+    assert mask() is None

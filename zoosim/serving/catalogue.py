@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,10 @@ from zoosim.serving.events import Product, pack_floats, unpack_floats
 
 CANDIDATE_SETS = 1_024
 """Sets of candidates whose arrays are kept, so that policies derive nothing anew from those that come again."""
+
+ALL_AVAILABLE = frozen(np.ones(4_096, bool))
+"""Of this mask requests of up to as many candidates share the beginning. More have one of their own: kept for each
+number of candidates, those of a large catalogue that grows would fill the memory."""
 
 MOST_VERSIONS = 1_000_000
 """Versions of products that are kept beside those that a model came with."""
@@ -356,10 +360,9 @@ class ServedCatalogue:
         self._later_features = features
 
 
-@lru_cache(maxsize=1_000)
 def _all_available(count: int) -> BoolArray:
     """Return a mask of so many candidates, all of which may be shown, read-only."""
-    return frozen(np.ones(count, bool))
+    return ALL_AVAILABLE[:count] if count <= len(ALL_AVAILABLE) else frozen(np.ones(count, bool))
 
 
 class _PlacesById:

@@ -79,6 +79,8 @@ def test_an_unknown_field_is_named_with_those_there_are(context: Context) -> Non
     told = "a context has no field colour; it has user_id, user, product_ids, products, available"
     with pytest.raises(AttributeError, match=told):
         _ = context.colour
+    with pytest.raises(KeyError, match=told):
+        _ = context["colour"]
 
 
 @pytest.mark.parametrize("again", [lambda c: pickle.loads(pickle.dumps(c)), copy.copy, copy.deepcopy])

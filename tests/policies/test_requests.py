@@ -33,6 +33,14 @@ def test_requests_hold_real_numbers(key: str, how: str) -> None:
                 call(spoiled)
 
 
+@pytest.mark.parametrize("key", ["user_id", "user", "products", "available", "product_ids"])
+def test_what_a_request_lacks_is_named_beside_what_it_has(key: str) -> None:
+    fields = {name: value for name, value in SMALL.context(0).items() if name != key}
+    policy = find_class("linucb")(SMALL.spec, np.random.default_rng(0))
+    with pytest.raises((AttributeError, KeyError), match=f"a context has no field {key}; it has {', '.join(fields)}"):
+        policy.propensities(Context(fields))
+
+
 @pytest.mark.parametrize("how", SPOILED)
 @pytest.mark.parametrize("key", ["features", "products"])
 @pytest.mark.parametrize("name", ["linucb", "adaptive", "linear", "mixed-effects"])

@@ -73,8 +73,11 @@ class Context(dict[str, Any]):
     def __getattr__(self, name: str) -> Any:
         try:
             return self[name]
-        except KeyError:
-            raise AttributeError(f"a context has no field {name}; it has {', '.join(self)}") from None
+        except KeyError as error:
+            raise AttributeError(*error.args) from None
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise KeyError(f"a context has no field {name}; it has {', '.join(self)}")
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("a context is read-only")

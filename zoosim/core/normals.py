@@ -31,10 +31,16 @@ QUARTER_TURN = float(np.pi / 2)
 
 
 class RememberedNormals(NamedTuple):
-    """First numbers of many rows of `fill_normals`, which are the same ones however many of them are asked for.
+    """The draws that `fill_normals` makes for one key and rows i of draws, kept for whoever asks for them next.
 
-    The `known (1,)` first ones of row i, of those of `key (1,)` in the `span (2,)`, its first and its length, stand
-    behind those of the row before in `numbers (n,)`: the nearer to each other, the faster they are read.
+    A row begins alike however many of its draws are asked for, so that those kept serve all who need as many or fewer.
+
+    Attributes:
+        key: The key `(1,)`.
+        span: The first of the rows, and how many they are `(2,)`; 0 rows before anything is known.
+        known: How many draws of each row are known `(1,)`.
+        numbers: Room for n draws `(n,)`, those that are known row by row without gaps: near to each other, they are
+            read faster.
     """
 
     key: np.ndarray
@@ -44,13 +50,13 @@ class RememberedNormals(NamedTuple):
 
 
 def new_remembered(room: int) -> RememberedNormals:
-    """Return room for so many numbers, of which none is known."""
+    """Return room for so many draws, of which none is known."""
     return RememberedNormals(np.zeros(1, np.uint64), np.zeros(2, np.int64), np.zeros(1, np.int64), np.empty(room))
 
 
 @jit
 def remember(normals: RememberedNormals, key: np.uint64, first: int, rows: int, count: int) -> bool:
-    """Make the first `count` numbers of `rows` rows from `first` on known; False where there is no room for them."""
+    """Make the first `count` draws of `rows` rows from `first` on known; False where there is no room for them."""
     room = normals.numbers.shape[0] // rows
     if count > room:
         return False

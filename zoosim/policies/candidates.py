@@ -128,8 +128,8 @@ class AttachingPolicy(Policy):
         """Mark all that was derived from candidates as out of date, since the state that it refers to has changed."""
         self._version += 1
 
-    def _comes_first(self, context: Context) -> bool:
-        """Return whether a request's candidates are new, so that they may never come again; they are not a second time.
+    def _meet_candidates(self, context: Context) -> bool:
+        """Return whether a request's candidates are new, and remember that they came: the next time they are not.
 
         Where each request has candidates of its own, all that would be kept of them is work in vain.
         """

@@ -141,7 +141,7 @@ class DrawingPolicy(AttachingPolicy):
         """Return the probabilities `(K,)` of `_draw_action` over uniform draws."""
 
     def _passing_distribution(self, request: CheckedRequest, context: Context) -> FloatArray | None:
-        """Return the same, keeping nothing of candidates that may never come again; None where they are to be kept."""
+        """Return the distribution among candidates that are new, keeping nothing of them; None where to keep them."""
         return None
 
     @abstractmethod

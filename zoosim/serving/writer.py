@@ -132,6 +132,7 @@ class Writer:
         self._syncs.close()  # behind the last commit, which is thus synced, too
 
     def _give(self, item: "_Waiting | _StoreTask") -> None:
+        """Put an item beside the others of this round of the event loop, at the end of which all are handed over."""
         if not self._round:
             self._loop.call_soon(self._hand_over)
         self._round.append(item)

@@ -261,7 +261,7 @@ class Adaptive(KernelPolicy):
         return new_candidates(ids, products, self.state.columns.binary, self.state.model)
 
     def _passing_distribution(self, request: CheckedRequest, context: Context) -> FloatArray | None:
-        if not self._comes_first(context):
+        if not self._meet_candidates(context):
             return None
         ids, products = checked_candidates(context, self.spec)
         # Copies, as code is compiled for arrays that can be written to, or cannot.

@@ -40,7 +40,7 @@ from zoosim.policies.products.adaptive_state import (
     AdaptiveState,
     Cells,
     clear_cells,
-    derived,
+    derive_candidates,
     expected_click,
 )
 from zoosim.policies.products.segments import Segments, enter, find, shed
@@ -136,7 +136,7 @@ def distribution_of_new(
     Returns:
         False where a decision among them would make room first, for columns or categories: nothing is added then.
     """
-    candidates = derived(ids, products, state.columns.binary, state.model, in_common, size_in_common)
+    candidates = derive_candidates(ids, products, state.columns.binary, state.model, in_common, size_in_common)
     categories = state.categories
     fit = categories.counts[IN_USE] + candidates.keys.shape[0] <= categories.ids.shape[0]
     for column in range(candidates.binary.shape[0]):
@@ -188,7 +188,7 @@ def _decided(
 
 @jit
 def note_shown(segments: Segments, categories: IdTable, cells: Cells, key: int, user: FloatArray) -> None:
-    """Move what a decision moves.
+    """Note that a visitor was shown a category, which is what a decision moves.
 
     Args:
         segments, categories, cells: Those of the state: these few, since handing all of it over takes longer than the

@@ -240,11 +240,11 @@ def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray, model
     # Products of matrices by numpy, whose library rounds otherwise than that of compiled code; all else in one call,
     # since a call takes longer than what each part of it does.
     in_common, size_in_common = weights_in_common(model, products)
-    return AdaptiveCandidates(*derived(ids, products, binary, model, in_common, size_in_common))
+    return AdaptiveCandidates(*derive_candidates(ids, products, binary, model, in_common, size_in_common))
 
 
 @jit
-def derived(
+def derive_candidates(
     ids: IntArray,
     products: FloatArray,
     was_binary: BoolArray,
@@ -252,7 +252,7 @@ def derived(
     in_common: FloatArray,
     size_in_common: FloatArray,
 ) -> AdaptiveCandidates:
-    """Return the candidates by what of their weights follows from their features, as `weights_in_common` says."""
+    """Return candidates with all that is derived of them, given what `weights_in_common` says of their features."""
     binary = still_binary(was_binary, products)
     keys, group_of = distinct_patterns(products, binary)
     columns, starts, active = _ones(products, binary)

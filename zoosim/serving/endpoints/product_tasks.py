@@ -31,7 +31,7 @@ class EncodedVisitor(NamedTuple):
     Attributes:
         features: The features `(d_u,)`.
         by_slot: Those with what is known of each slot, where slots differ.
-        user_id: The number.
+        user_id: The number by which they know who it is.
     """
 
     features: FloatArray

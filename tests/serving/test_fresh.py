@@ -10,6 +10,7 @@ import pytest
 from tests.serving.shop import running
 from tests.serving.state_digest import state_digest
 from tests.serving.test_service import replayed
+from zoosim.core.errors import PolicyError
 from zoosim.serving import growth
 from zoosim.serving.bodies import DecideBody, DecisionAnswer
 from zoosim.serving.folder import load_served_model
@@ -90,6 +91,17 @@ def test_a_warm_up_goes_on_after_a_restart(tmp_path: Path) -> None:
 
     assert asyncio.run(run(0, FIRST_REQUESTS - 1))
     assert not asyncio.run(run(FIRST_REQUESTS - 1, FIRST_REQUESTS))
+
+
+@pytest.mark.parametrize("value", [None, 1])
+def test_a_column_that_cannot_be_kept_is_refused_each_time(tmp_path: Path, value: int | None) -> None:
+    async def run() -> None:
+        async with running(tmp_path, None) as service:
+            for _ in range(2):
+                with pytest.raises(PolicyError, match="columns: got the id"):
+                    await service.decide(DecideBody(candidates=["a", {"id": "b", "two\nlines": value}]))
+
+    asyncio.run(run())
 
 
 def test_after_a_failure_twice_as_many_requests_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

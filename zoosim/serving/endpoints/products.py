@@ -13,7 +13,7 @@ from zoosim.serving.bodies import DecideBody, DecisionAnswer, ProductBody, Shown
 from zoosim.serving.candidate_sources import CandidateSource, Listed
 from zoosim.serving.clipped import ClippedColumns
 from zoosim.serving.current import ServedArm
-from zoosim.serving.described import Contents
+from zoosim.serving.described import Contents, Descriptions
 from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts, answered_arm
 from zoosim.serving.endpoints.product_pages import Asked, DrawnPage, draw_page, page_chances
 from zoosim.serving.endpoints.product_tasks import ArmTask, TaskMaker, has_same_products, trial_candidates
@@ -100,7 +100,9 @@ class ProductEndpoint(Endpoint):
     def _inputs(self, body: DecideBody, slots: Sequence[SlotBody], contents: Contents) -> RequestInputs:
         """Return what a request holds, beside the schema, which all arms have."""
         fitted = self._current.model.fitted
-        return RequestInputs.of(body, slots, fitted, contents, self._known.of(fitted))
+        # While there is no schema, columns are kept as they come, and each request is looked at for those that cannot.
+        known = Descriptions[bool]() if self._current.is_warming_up else self._known.of(fitted)
+        return RequestInputs.of(body, slots, fitted, contents, known)
 
     def _refuse_deviations(self, inputs: RequestInputs) -> None:
         """Refuse what the model was not made for: `PolicyError`."""

@@ -182,6 +182,7 @@ class LinUCB(KernelPolicy):
     """
 
     name = "linucb"
+    most_singles = 4_096
     predicts = True
     kernel = Kernel("linucb", _choose, _distribution, _learn, _decided)
     learned = ("ridge", "products", "widths")

@@ -22,7 +22,7 @@ class Contents:
 
     Attributes:
         candidates: The candidates.
-        keys: The content of each that is described, None for what has none; the others as they are given.
+        keys: Of each that is described the content, or None where it cannot be written as bytes; the others as given.
         described: The places of those that are described.
     """
 
@@ -57,7 +57,7 @@ class Descriptions(Generic[Outcome]):
 
 
 def _keys_of(candidates: Sequence[Any]) -> list[Any]:
-    """Return candidates, and of those that are described the content, None for such as 2**64, which has no bytes."""
+    """Return what candidates are looked up by, None for one that holds a number such as 2**64, which has no bytes."""
     try:
         return [_encode(each) if isinstance(each, dict) else each for each in candidates]
     except (OverflowError, TypeError, ValueError):

@@ -54,8 +54,8 @@ class DirectRoutes:
         if handler is not None:
             return await handler(Request(scope, receive))
         for route in self._with_parameters:
-            match, found = route.matches(scope)
+            match, route_scope = route.matches(scope)
             if match is Match.FULL:
-                response: Response = await route.endpoint(Request({**scope, **found}, receive))
+                response: Response = await route.endpoint(Request({**scope, **route_scope}, receive))
                 return response
         return None

@@ -93,13 +93,13 @@ class RequestInputs:
         for visitor in visitors:
             unexpressed = visitor.unexpressed()
             self.unexpressed_visitors.append(unexpressed)
-            self._take(VISITOR, deviations(visitor, unexpressed))
+            self._note(VISITOR, deviations(visitor, unexpressed))
         for number, candidate in enumerate(candidates):
             product = fitted.products.read({name: value for name, value in candidate.items() if name != ID})
             unexpressed = product.unexpressed()
             self.unexpressed_candidates.append(unexpressed)
             # A description may be of a part of a product; the rest stays as it was.
-            if not self._take(CANDIDATES, deviations(product, unexpressed, is_whole=False)) and not unexpressed:
+            if not self._note(CANDIDATES, deviations(product, unexpressed, is_whole=False)) and not unexpressed:
                 note_known(number)
 
     @classmethod
@@ -123,10 +123,10 @@ class RequestInputs:
         """True if the schema expresses all values."""
         return not any(self.unexpressed_visitors) and not any(self.unexpressed_candidates)
 
-    def _take(self, part: str, found: Iterable[Deviation]) -> bool:
-        """Take the deviations of a part, and return whether there are any."""
+    def _note(self, part: str, part_deviations: Iterable[Deviation]) -> bool:
+        """Note the deviations of a visitor or a candidate, and return whether there are any."""
         is_any = False
-        for each in found:
+        for each in part_deviations:
             self.deviations.setdefault(InputKey(part, each.column, each.kind), each)
             is_any = True
         return is_any

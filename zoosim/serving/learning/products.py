@@ -34,7 +34,7 @@ class ProductLearning(Learning):
     def decide(self, row: Row, choice: ProductDecision) -> None:
         """Enter a decision, and let the policy move what a decision moves."""
         versions = [] if self._is_of_ancestor(choice) else unpack_whole(choice.versions).tolist()
-        has_met_all = self._known_versions.issuperset(versions)  # and then they are known
+        has_met_all = self._known_versions.issuperset(versions)  # of which the catalogue had all then
         if not has_met_all and not self._arm.catalogue.has_all(versions):
             self._arm.counts["of unknown products"] += 1  # a server may lose the rows of products
             return

@@ -119,8 +119,8 @@ class ShadowFollower(Projection):
     def on_tick(self, row: Row) -> None:
         """Judge the decisions that are over by now, each by what stood at its top."""
         tops = [closing for closing in self._join.tick(row.time) if closing.slot == 0 and not self._is_broken]
-        for closing, found in with_rows(tops, self._find_rows):
-            self._judge(closing, found)
+        for closing, decision_row in with_rows(tops, self._find_rows):
+            self._judge(closing, decision_row)
 
     def _judge(self, closing: Closing, row: Row | None) -> None:
         # The champion may be another one already, where this has yet to read of its start: then nothing counts.

@@ -347,3 +347,35 @@ def test_a_connection_is_not_idle_while_it_is_used() -> None:
         assert await texts(reader, 1) == ["wait"]
 
     talk(talking, keep_alive=2)
+
+
+OFFER = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQBAAAAAAIAAAAA\r\n"
+"""The headers by which Java's client offers to go on by HTTP/2."""
+
+
+def test_offers_of_other_protocols_are_ignored() -> None:
+    async def talking(served: Served) -> None:
+        reader, writer = await served.connect()
+        sent = request("one", headers=OFFER)
+        writer.write(sent[:30])
+        await writer.drain()
+        await asyncio.sleep(0.01)
+        writer.write(sent[30:-1])
+        await writer.drain()
+        await asyncio.sleep(0.01)
+        writer.write(sent[-1:] + b"".join(request(f"{number}", headers=OFFER) for number in range(2_000)))
+        assert await texts(reader, 2_001) == ["one", *map(str, range(2_000))]
+        writer.write(request("", path="/other", headers=OFFER, method="GET") + request("last"))
+        assert await texts(reader, 2) == ["GET /other", "last"]
+
+    talk(talking)
+
+
+def test_nothing_is_opened_to_another_host() -> None:
+    async def talking(served: Served) -> None:
+        reader, writer = await served.connect()
+        writer.write(b"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n" + request("one"))
+        answer = await reader.read(1_000)
+        assert b"one" not in answer
+
+    talk(talking)

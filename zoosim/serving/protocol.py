@@ -8,6 +8,7 @@ import resource
 from collections import Counter
 from typing import Any
 
+import httptools
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
@@ -125,20 +126,46 @@ class BoundedProtocol(HttpToolsProtocol):
             if self._head_bytes > MOST_HEAD_BYTES + len(data):
                 self.transport.close()
                 return
-        super().data_received(data)
+        while data:
+            try:
+                self.parser.feed_data(data)
+                data = b""
+            except httptools.HttpParserUpgrade as upgrade:
+                data = self._without_offer(data[upgrade.args[0] :]) if self._is_offer else b""
+            except httptools.HttpParserError:
+                self.send_400_response("Invalid HTTP request received.")
+                return
+
+    def _without_offer(self, rest: bytes) -> bytes:
+        """Return a request that offers to go on by another protocol without the offer, to be read again, and the rest.
+
+        A server may ignore the offer (RFC 9110, 7.8), which Java's client makes with its first requests. The parser
+        does not, and leaves the body to the other protocol.
+        """
+        version = self.parser.get_http_version().encode()
+        head = [b"%s %s HTTP/%s\r\n" % (self.parser.get_method(), self.url, version)]
+        head += [b"%s: %s\r\n" % (name, value) for name, value in self.headers if name != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the first parser
+        return b"".join((*head, b"\r\n", rest))
 
     def on_message_begin(self) -> None:
         """Begin to count, and to wait, for a request."""
         self._deadline = self.loop.time() + MOST_SECONDS
+        self._is_offer = False
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """Count no more: the application bounds bodies."""
         self._is_in_head = False
-        super().on_headers_complete()
+        self._is_offer = self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+        if not self._is_offer:
+            super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """Be ready for the next request."""
+        if self._is_offer:
+            return  # the request is read again
         self._deadline = math.inf
         self._is_in_head = True
         self._head_bytes = 0

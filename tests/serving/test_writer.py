@@ -21,10 +21,16 @@ class SlowDisk:
         self.rows: list[Row] = []
         self.may_sync = threading.Event()
         self.failure = ""
+        self.is_busy = True
+        self.appended_by: list[int] = []
+
+    def append_now(self, rows: Sequence[NewRow]) -> list[int | None] | None:
+        return None if self.is_busy else self.append(rows)
 
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         new, positions = place(rows, len(self.rows), 0, {row.key for row in self.rows if row.key is not None})
         self.rows += new
+        self.appended_by.append(threading.get_ident())
         return positions
 
     def sync(self) -> None:
@@ -140,5 +146,53 @@ def test_a_failing_sync_is_tried_again_with_each_commit() -> None:
         await writer.append([row("b")])
         while writer.failure:
             await asyncio.sleep(0.001)
+
+    with_writer(use)
+
+
+def test_rows_are_committed_in_the_event_loop_where_nobody_is_waited_for_and_in_their_order() -> None:
+    async def use(writer: Writer, store: SlowDisk) -> None:
+        store.is_busy = False
+        assert await writer.append([row("a")]) == [1]
+        store.is_busy = True
+        busy = writer.append([row("b")])
+        await asyncio.sleep(0)  # handed over
+        store.is_busy = False
+        later = [writer.append([row("c")]), writer.append([row("a")])]
+        assert [await each for each in (busy, *later)] == [[2], [3], [None]]
+        assert await writer.run(lambda store: "done") == "done"
+        assert await writer.append([row("d")]) == [4]
+        here = threading.get_ident()
+        assert store.appended_by[0] == store.appended_by[-1] == here
+        assert here not in store.appended_by[1:-1]
+        assert [row.key for row in store.rows] == [b"a", b"b", b"c", b"d"]
+
+    with_writer(use)
+
+
+def test_commits_that_take_long_leave_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoosim.serving.writer.LONGEST_AT_ONCE", -1.0)
+
+    async def use(writer: Writer, store: SlowDisk) -> None:
+        store.is_busy = False
+        assert await writer.append([row("a")]) == [1]
+        assert await writer.append([row("b")]) == [2]
+        assert store.appended_by[0] == threading.get_ident() != store.appended_by[1]
+
+    with_writer(use)
+
+
+def test_what_cannot_be_committed_in_the_event_loop_is_refused() -> None:
+    async def use(writer: Writer, store: SlowDisk) -> None:
+        def refuse(rows: Sequence[NewRow]) -> list[int | None]:
+            raise StoreError("the disk is full")
+
+        store.append_now = refuse  # type: ignore[method-assign]
+        with pytest.raises(StoreError, match="the disk is full"):
+            await writer.append([row("a")])
+        assert writer.failure == "the disk is full"
+        del store.append_now
+        assert await writer.append([row("a")]) == [1]
+        assert not writer.failure
 
     with_writer(use)

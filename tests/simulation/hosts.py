@@ -426,11 +426,11 @@ def faulty_parts(faults: Faults) -> Iterator[None]:
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(folder, replica)
 
-    def commit_and_count(self: Writer, batch: list[Any]) -> None:
+    def commit_and_count(self: Writer, batch: list[Any], append: Any) -> bool:
         assert len(batch) <= writer.MOST_TOGETHER
         if len(batch) == writer.MOST_TOGETHER:
             faults.note(Fault.FULL_BATCH)
-        commit(self, batch)
+        return commit(self, batch, append)
 
     async def take_snapshot_and_count(self: Current, first: int) -> None:
         faults.note(Fault.SERVICE_BEHIND)

@@ -190,6 +190,9 @@ class MemoryStore:
         time, asked_at = self._common
         return time + round((self._log.loop.time() - asked_at) * MICROSECONDS)
 
+    def append_now(self, rows: Sequence[NewRow]) -> None:
+        """Append nothing: a worker appends."""
+
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         """Append rows; see `Store`."""
         if not rows:

@@ -1,7 +1,8 @@
-"""Group commit: one thread appends together what waits, another syncs, and who waits is told once it is stored."""
+"""Group commit: what came in together is appended together, a thread syncs, and who waits is told once it is stored."""
 
 import asyncio
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby, islice
@@ -14,6 +15,12 @@ from zoosim.serving.store.base import Store
 
 MOST_TOGETHER = 512
 """Requests that one commit stores, at most."""
+
+MOST_AT_ONCE, LONGEST_AT_ONCE = 64, 0.005
+"""Requests, and seconds, of a commit in the event loop, at most; after a longer one a worker commits for a while."""
+
+AWAY = 1.0
+"""Seconds for which it does."""
 
 ROWS_BETWEEN_SYNCS = 1_000
 """Rows after which the log is synced though nobody waits for that."""
@@ -45,6 +52,10 @@ class _StoreTask(NamedTuple):
     done: "asyncio.Future[Any]"
 
 
+# Nearly all commits are made in the event loop, at the end of its round: to hand one over to a thread, which wants the
+# interpreter for it several times, takes longer than the commit. Where one would have to wait, as for a tool that also
+# writes, or has taken long, as on a disk that is busy, a worker commits, so that the loop goes on meanwhile.
+#
 # Why two workers, each a thread. A sync waits for the disk, which a commit does not, and only feedback must be on the
 # disk before it is acknowledged. If one worker did both, decisions, for which a page is waiting, would wait for the
 # disk behind every feedback. So the first one commits, and resolves at once what need not be synced; the second one
@@ -88,6 +99,9 @@ class Writer:
         self._unsynced_rows = 0
         self._round: list[_Waiting | _StoreTask] = []
         self._handing_over = threading.Lock()
+        self._with_worker = 0
+        self._away_until = -math.inf
+        self._thread = threading.get_ident()
         self._syncs = start_worker("log sync", self._sync)
         self._commits = start_worker("log writer", self._work)
 
@@ -127,7 +141,7 @@ class Writer:
 
     def close(self) -> None:
         """Store what waits, and end the workers."""
-        self._hand_over()
+        self._hand_over(at_once=False)  # as this may be another thread
         self._commits.close()
         self._syncs.close()  # behind the last commit, which is thus synced, too
 
@@ -137,12 +151,25 @@ class Writer:
             self._loop.call_soon(self._hand_over)
         self._round.append(item)
 
-    def _hand_over(self) -> None:
-        """Hand over to the worker what came in this round of the event loop."""
+    def _hand_over(self, at_once: bool = True) -> None:
+        """Commit what came in this round of the event loop, or hand it over to the worker."""
         with self._handing_over:  # as `close` may be called in another thread
-            if self._round:
-                self._commits.put(self._round)
-                self._round = []
+            items, self._round = self._round, []
+            if items and not (at_once and self._is_committed_at_once(items)):
+                self._with_worker += 1
+                self._commits.put(items)
+
+    def _is_committed_at_once(self, items: "Sequence[_Waiting | _StoreTask]") -> bool:
+        """Commit what one round brought in this thread; return False where it is the worker's."""
+        # Behind what the worker has, as rows keep their order, and the store is for one thread at a time.
+        batch = [item for item in items if isinstance(item, _Waiting)]
+        began = self._loop.time()
+        if self._with_worker or len(batch) < len(items) or len(batch) > MOST_AT_ONCE or began < self._away_until:
+            return False
+        is_committed = self._commit(batch, self._store.append_now)
+        if self._loop.time() - began > LONGEST_AT_ONCE:
+            self._away_until = self._loop.time() + AWAY
+        return is_committed
 
     def _work(self, rounds: Sequence[Sequence[Any]]) -> None:
         # In their order: tasks see what was appended before they were given. And by one worker, since a store's
@@ -154,23 +181,31 @@ class Writer:
                     self._do(task)
             else:
                 while batch := list(islice(group, MOST_TOGETHER)):
-                    self._commit(batch)
+                    self._commit(batch, self._store.append)
+        self._tell(self._note_done, len(rounds))
 
-    def _commit(self, batch: list[_Waiting]) -> None:
+    def _note_done(self, rounds: int) -> None:
+        self._with_worker -= rounds
+
+    def _commit(self, batch: list[_Waiting], append: Callable[[Sequence[NewRow]], list[int | None] | None]) -> bool:
+        """Append the rows of some requests, and say so to who waits; return False where nothing could be tried."""
         rows = [row for request in batch for row in request.rows]
         try:
-            positions = self._store.append(rows)
+            positions = append(rows)
         except Exception as error:  # whatever it is, who waits must hear of it
             if not self._commit_failure:
                 logger.error("the log cannot be written: %s", error)
             self._commit_failure = str(error) or type(error).__name__
             # The store appended all or nothing, so each request of the batch may be sent again.
             self._tell(self._resolve, [_Committed(request, []) for request in batch], self._commit_failure)
-            return
+            return True
+        if positions is None:
+            return False
         self._commit_failure = ""
         self.position = max((self.position, *(position for position in positions if position is not None)))
         self._unsynced_rows += len(rows)
         self._hand_on(batch, iter(positions))
+        return True
 
     def _hand_on(self, batch: Sequence[_Waiting], positions: Iterator[int | None]) -> None:
         """Resolve the requests that need no sync, and queue the others for one."""
@@ -210,7 +245,8 @@ class Writer:
     def _tell(self, what: Callable[..., None], *values: Any) -> None:
         """Call something in the event loop, unless that is over."""
         if values[0] and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(what, *values)
+            is_in_loop = threading.get_ident() == self._thread
+            (self._loop.call_soon if is_in_loop else self._loop.call_soon_threadsafe)(what, *values)
 
     def _resolve(self, committed: list[_Committed], failure: str) -> None:
         for request, positions in committed:

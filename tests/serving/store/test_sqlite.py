@@ -119,3 +119,17 @@ def test_a_log_that_was_replaced_is_not_appended_to(tmp_path: Path) -> None:
 def bytes_with(content: bytes, place: int, bit: int) -> bytes:
     """Return bytes of which one bit is another."""
     return content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :]
+
+
+def test_rows_are_appended_now_unless_somebody_else_writes(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "log")
+    assert store.append_now([row("a")]) == [1]
+    other = apsw.Connection(str(tmp_path / "log"))
+    other.execute("BEGIN IMMEDIATE")
+    assert store.append_now([row("b")]) is None
+    other.execute("ROLLBACK")
+    assert store.append_now([row("b"), row("a")]) == [2, None]
+    assert store.append([row("c")]) == [3]
+    assert [found.seq for found in store.read(0, 10)] == [1, 2, 3]
+    other.close()
+    store.close()

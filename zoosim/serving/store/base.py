@@ -81,6 +81,10 @@ class Store(Protocol):
         """
         ...
 
+    def append_now(self, rows: Sequence[NewRow]) -> list[int | None] | None:
+        """Append rows as `append` does where nobody else has to be waited for; None where one has: nothing is tried."""
+        ...
+
     def sync(self) -> None:
         """Return once a power cut can undo nothing that was appended before; raises `StoreError` where it might."""
         ...

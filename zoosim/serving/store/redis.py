@@ -140,6 +140,9 @@ class RedisStore:
             return None
         return common.time + machine_steady() - common.asked_at
 
+    def append_now(self, rows: Sequence[NewRow]) -> None:
+        """Append nothing: an answer of the server is waited for."""
+
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         """Append rows by one script; see `Store`."""
         if not rows:

@@ -19,6 +19,9 @@ LEAST_SQLITE = (3, 51, 3)
 PAGES_OF_WAL = 4_000
 """Pages (16 MB) after which a sync moves the write-ahead log into the file, where it is not moved by itself."""
 
+BUSY_WAITS = 5_000
+"""Milliseconds for which rows wait for others who write, at most."""
+
 CHECKPOINT_WAITS = 200
 """Milliseconds for which a checkpoint, which keeps rows waiting, waits for readers."""
 
@@ -61,7 +64,7 @@ class SqliteStore:
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
             self._connection = self._connect(flags)
-            self._connection.set_busy_timeout(5_000)
+            self._connection.set_busy_timeout(BUSY_WAITS)
             if read_only:
                 self._check_pages()
             else:
@@ -79,22 +82,37 @@ class SqliteStore:
 
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         """Append rows in one transaction; see `Store`."""
+        try:
+            return self._append(rows)
+        except apsw.Error as error:
+            raise _failure(self._path, error) from None
+
+    def append_now(self, rows: Sequence[NewRow]) -> list[int | None] | None:
+        """Append rows unless another process or thread writes to the file; see `Store`."""
+        self._connection.set_busy_timeout(0)
+        try:
+            return self._append(rows)
+        except apsw.BusyError:
+            return None
+        except apsw.Error as error:
+            raise _failure(self._path, error) from None
+        finally:
+            self._connection.set_busy_timeout(BUSY_WAITS)
+
+    def _append(self, rows: Sequence[NewRow]) -> list[int | None]:
         # SQLite would go on to write to the file that it has open, so rows would be acknowledged that no later start
         # finds.
         if not self._is_in_place():
             raise StoreError(f"{self._path}: was removed or replaced; put it back, and start the service again")
         new, positions = place(rows, self._last, self._time, ())
         try:
-            try:
-                self._insert_all(new)
-            except apsw.ConstraintError:
-                # Few keys come again, so they are looked for only once one has. Nothing of the batch, which belongs to
-                # several requests, is in the log then.
-                known_keys = self._known([row.key for row in rows if row.key is not None])
-                new, positions = place(rows, self._last, self._time, known_keys)
-                self._insert_all(new)
-        except apsw.Error as error:
-            raise _failure(self._path, error) from None
+            self._insert_all(new)
+        except apsw.ConstraintError:
+            # Few keys come again, so they are looked for only once one has. Nothing of the batch, which belongs to
+            # several requests, is in the log then.
+            known_keys = self._known([row.key for row in rows if row.key is not None])
+            new, positions = place(rows, self._last, self._time, known_keys)
+            self._insert_all(new)
         # Only once the transaction is committed: where it fails, the next rows take the same positions.
         if new:
             self._last = new[-1].seq

@@ -101,7 +101,6 @@ class Writer:
         self._handing_over = threading.Lock()
         self._with_worker = 0
         self._away_until = -math.inf
-        self._thread = threading.get_ident()
         self._syncs = start_worker("log sync", self._sync)
         self._commits = start_worker("log writer", self._work)
 
@@ -245,8 +244,7 @@ class Writer:
     def _tell(self, what: Callable[..., None], *values: Any) -> None:
         """Call something in the event loop, unless that is over."""
         if values[0] and not self._loop.is_closed():
-            is_in_loop = threading.get_ident() == self._thread
-            (self._loop.call_soon if is_in_loop else self._loop.call_soon_threadsafe)(what, *values)
+            (self._loop.call_soon if _runs(self._loop) else self._loop.call_soon_threadsafe)(what, *values)
 
     def _resolve(self, committed: list[_Committed], failure: str) -> None:
         for request, positions in committed:
@@ -255,6 +253,14 @@ class Writer:
                 _fail(request.done, StoreError(failure))
             else:
                 _succeed(request.done, positions)
+
+
+def _runs(loop: asyncio.AbstractEventLoop) -> bool:
+    """Return whether an event loop runs in this thread now."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
 
 
 def _succeed(done: "asyncio.Future[Any]", result: Any) -> None:

@@ -2,16 +2,18 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
+import uvloop
 
 from zoosim.core.errors import StoreError
 from zoosim.serving.events import Kind, NewRow, Row
 from zoosim.serving.machine import Handler, ThreadWorker, Worker
 from zoosim.serving.store.base import place
-from zoosim.serving.writer import Writer
+from zoosim.serving.writer import LONGEST_AT_ONCE, Writer
 
 
 class SlowDisk:
@@ -22,9 +24,11 @@ class SlowDisk:
         self.may_sync = threading.Event()
         self.failure = ""
         self.is_busy = True
+        self.seconds = 0.0
         self.appended_by: list[int] = []
 
     def append_now(self, rows: Sequence[NewRow]) -> list[int | None] | None:
+        time.sleep(self.seconds)
         return None if self.is_busy else self.append(rows)
 
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
@@ -66,7 +70,7 @@ def with_writer(
             store.may_sync.set()
             await asyncio.to_thread(writer.close)
 
-    asyncio.run(run())
+    uvloop.run(run())
 
 
 def row(name: str) -> NewRow:
@@ -170,11 +174,10 @@ def test_rows_are_committed_in_the_event_loop_where_nobody_is_waited_for_and_in_
     with_writer(use)
 
 
-def test_commits_that_take_long_leave_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoosim.serving.writer.LONGEST_AT_ONCE", -1.0)
-
+def test_commits_that_take_long_leave_the_event_loop() -> None:
     async def use(writer: Writer, store: SlowDisk) -> None:
         store.is_busy = False
+        store.seconds = 2 * LONGEST_AT_ONCE
         assert await writer.append([row("a")]) == [1]
         assert await writer.append([row("b")]) == [2]
         assert store.appended_by[0] == threading.get_ident() != store.appended_by[1]

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, TypeVar
@@ -162,12 +163,12 @@ class Writer:
         """Commit what one round brought in this thread; return False where it is the worker's."""
         # Behind what the worker has, as rows keep their order, and the store is for one thread at a time.
         batch = [item for item in items if isinstance(item, _Waiting)]
-        began = self._loop.time()
+        began = time.monotonic()  # not the loop's time, which may stand still in a round
         if self._with_worker or len(batch) < len(items) or len(batch) > MOST_AT_ONCE or began < self._away_until:
             return False
         is_committed = self._commit(batch, self._store.append_now)
-        if self._loop.time() - began > LONGEST_AT_ONCE:
-            self._away_until = self._loop.time() + AWAY
+        if time.monotonic() - began > LONGEST_AT_ONCE:
+            self._away_until = time.monotonic() + AWAY
         return is_committed
 
     def _work(self, rounds: Sequence[Sequence[Any]]) -> None:

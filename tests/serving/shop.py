@@ -3,8 +3,8 @@
 import asyncio
 import atexit
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 
 import zoosim
 from tests.logs.own_searches import write_searches
+from zoosim.core.errors import StoreError
 from zoosim.serving.clock import Clock
 from zoosim.serving.machine import Machine
 from zoosim.serving.service import Service
@@ -109,3 +111,16 @@ def with_service(
             await use(service)
 
     asyncio.run(run())
+
+
+@contextmanager
+def full_disk(service: Service) -> Iterator[None]:
+    """Let nothing be appended to the log of a service."""
+
+    def fail(*_: object) -> None:
+        raise StoreError("disk full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("append", "append_now"):
+            patch.setattr(service._store, name, fail)
+        yield

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.serving.mock_time import MockTime
-from tests.serving.shop import PRODUCTS, make_model, with_service
+from tests.serving.shop import PRODUCTS, full_disk, make_model, with_service
 from tests.serving.state_digest import state_digest
 from tests.serving.test_service import replayed
 from zoosim.core.errors import ConfigError, StoreError
@@ -112,19 +112,12 @@ def test_a_file_that_a_service_was_started_with_before_changes_nothing(
     assert digests[5] == first
 
 
-def test_a_switch_that_cannot_be_stored_is_none(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_switch_that_cannot_be_stored_is_none(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
         before = service.start
-        append = service._store.append
-
-        def fail(*_: object) -> object:
-            raise StoreError("disk full")
-
         for switch in (service.switch_model(before.model), service.change_settings({"wait": 9.0})):
-            monkeypatch.setattr(service._store, "append", fail)
-            with pytest.raises(StoreError, match="disk full"):
+            with full_disk(service), pytest.raises(StoreError, match="disk full"):
                 await switch
-            monkeypatch.setattr(service._store, "append", append)
             await service.tick()
             assert service.start == before
             assert service.settings.wait == 1.0

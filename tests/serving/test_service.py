@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.serving.shop import PRODUCTS, make_model, with_service
+from tests.serving.shop import PRODUCTS, full_disk, make_model, with_service
 from tests.serving.state_digest import state_digest
 from zoosim.core.errors import ConfigError, PolicyError, StoreError
 from zoosim.policies.model import load_model
@@ -160,23 +160,15 @@ async def use_again(service: Service) -> None:
     assert set((await service.decide(DecideBody())).propensities) == {*PRODUCTS, "q1"}
 
 
-def test_products_that_could_not_be_stored_are_unknown(
-    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_products_that_could_not_be_stored_are_unknown(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
-        append = service._store.append
-
-        def fail(*_: object) -> None:
-            raise StoreError("disk full")
-
-        monkeypatch.setattr(service._store, "append", fail)
         new = DecideBody(candidates=[{"id": "q1", "category": "c2"}, "p1"])
-        outcomes = await asyncio.gather(*(service.decide(new) for _ in range(3)), return_exceptions=True)
-        assert [type(outcome) for outcome in outcomes] == [StoreError] * 3
-        assert service.failure == "disk full"
-        with pytest.raises(StoreError, match="disk full"):
-            await service.decide(DecideBody())
-        monkeypatch.setattr(service._store, "append", append)
+        with full_disk(service):
+            outcomes = await asyncio.gather(*(service.decide(new) for _ in range(3)), return_exceptions=True)
+            assert [type(outcome) for outcome in outcomes] == [StoreError] * 3
+            assert service.failure == "disk full"
+            with pytest.raises(StoreError, match="disk full"):
+                await service.decide(DecideBody())
         await service.tick()
         with pytest.raises(PolicyError, match="'q1'"):
             await service.decide(DecideBody(candidates=["q1"]))

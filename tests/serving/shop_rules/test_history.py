@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.serving.mock_time import MockTime
-from tests.serving.shop import PRODUCTS, make_model, running, with_service
+from tests.serving.shop import PRODUCTS, full_disk, make_model, running, with_service
 from tests.serving.valkey import valkey_server
 from zoosim.api.served import forget_visitor
 from zoosim.core.durations import DAY, MICROSECONDS
@@ -91,13 +91,8 @@ def test_requests_of_a_visitor_at_the_same_moment_know_of_each_other(tmp_path: P
         assert all(answer.lifted == [] for answer in answers)
         assert past(service, "ann").shown == PRODUCTS
 
-        def fail(rows: object) -> list[int | None]:
-            raise StoreError("the disk is full")
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(service._store, "append", fail)
-            with pytest.raises(StoreError):
-                await show(service, "p1", "zoe")
+        with full_disk(service), pytest.raises(StoreError):
+            await show(service, "p1", "zoe")
         assert past(service, "zoe").shown == [], "what could not be stored was not shown"
         with service.current.history.storing(STORED):
             assert past(service, "max").shown == ["p3"]

@@ -285,7 +285,7 @@ def test_a_policy_that_fails_is_told_and_the_others_finish(choose: str, reason: 
     done = run("run", "gauntlet", *arguments, "--out", "out", "--jobs", "2", cwd=tmp_path)
     assert done.code == 1
     [line] = [line for line in done.err.splitlines() if line.startswith("zoosim: ")]
-    assert re.match("zoosim: policy mine failed, seed [01], step 0", line)  # whichever worker says so first
+    assert line.startswith("zoosim: policy mine failed, seed 0, step 0")
     assert reason in line
     assert "Traceback" not in done.err
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())

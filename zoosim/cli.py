@@ -294,8 +294,7 @@ def _show_result(result: Any, json: bool, wide: bool, debug: bool) -> None:
 def _print_failures(failures: Sequence[PolicyFailure], debug: bool) -> None:
     """Print one line per policy that failed, with its first failing seed."""
     for policy in dict.fromkeys(failure.policy for failure in failures):
-        of_policy = [failure for failure in failures if failure.policy == policy]
-        first, *others = sorted(of_policy, key=lambda failure: failure.seed)  # they came as workers were done
+        first, *others = [failure for failure in failures if failure.policy == policy]
         more = f" (and {len(others)} more seeds)" if others else ""
         echo(f"zoosim: {first}{more}", err=True)
         if debug:

@@ -103,7 +103,8 @@ def run_plan(
                 ended.append(replace(result, files=()))
     finally:
         folder.remove_leftovers()  # of processes that were stopped, or died
-    failures = tuple(result.failure for result in ended if result.failure is not None)
+    failed = [result.failure for result in ended if result.failure is not None]
+    failures = tuple(sorted(failed, key=lambda failure: failure.seed))  # whichever worker was done first
     stale_notes = (f"{name}: its code has changed, so it ran again" for name in stale)
     notes = (*plan.notes, *repairs, *stale_notes, *_warned(ended), *earlier_notes)
     return RunOutcome(time.perf_counter() - started, failures, notes)

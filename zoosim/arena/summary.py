@@ -69,7 +69,8 @@ class Comparison:
             for key in keys:
                 if key.policy in self.trials:
                     self._add(folder, key, world)
-        self.failures = [failure for failure in failures if failure.policy in self.trials]
+        own_failures = [failure for failure in failures if failure.policy in self.trials]
+        self.failures = sorted(own_failures, key=lambda failure: failure.seed)
 
     def _add(self, folder: RunFolder, key: TrialKey, world: TableWorld | None) -> None:
         """Add the figures of a trial; `world` is that of its seed, if shocks make products popular there."""

@@ -9,8 +9,6 @@ import asyncio
 import contextlib
 import importlib.util
 import os
-import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,9 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.speed.decision_steps import HERE, LARGEST_START, WARM_UP, by_ids, send_one_by_one
+from benchmarks.speed.decision_steps import HERE, WARM_UP, by_ids, running, send_one_by_one
 from benchmarks.speed.serving import PLAIN, make_model, send
-from tests.waiting import eventually
 
 POLICIES = tuple(os.environ.get("ZOOSIM_POLICIES", "adaptive,linucb,neural-linear").split(","))
 CONNECTIONS = (1, 4, 16, 64)
@@ -104,27 +101,11 @@ def _report(what: str, rates: dict[int, Rate]) -> None:
 @contextlib.contextmanager
 def _served(checkout: Path, store: Path, model: Path) -> Iterator[str]:
     """Run the service of a checkout; yield its address."""
-    output_file = store.with_suffix(".out")
     # Nothing is turned away: what is measured is what a service can do.
     settings = {"ZOOSIM_SERVE_WAIT": "5", "ZOOSIM_SERVE_MOST_DELAY": "60", "PYTHONUNBUFFERED": "1"}
-    program = [sys.executable, "-m", "zoosim", "serve", "--store", f"sqlite:{store}", "--port", "0", str(model)]
-    environment = {**os.environ, **settings, "PYTHONPATH": str(checkout)}
-    with output_file.open("wb") as output:
-        process = subprocess.Popen(program, cwd=checkout, env=environment, stdout=output, stderr=output)
-
-    def url() -> str | None:
-        match = re.search(r"serving on (http://\S+?),", output_file.read_text())
-        assert process.poll() is None, output_file.read_text()
-        return match[1] if match else None
-
-    try:
-        eventually(lambda: url() is not None, LARGEST_START)
-        yield str(url())
-        process.send_signal(signal.SIGTERM)
-        process.wait(LARGEST_START)
-    finally:
-        process.kill()
-        process.wait()
+    program = ["-m", "zoosim", "serve", "--store", f"sqlite:{store}", "--port", "0", str(model)]
+    with running(checkout, program, store.with_suffix(".out"), **settings) as (url, _):
+        yield url
 
 
 def _handler(program: Sequence[str], bodies: Sequence[bytes]) -> dict[int, Rate]:

@@ -94,7 +94,8 @@ def _with_features() -> list[bytes]:
 
 def _turn(checkout: Path, store: Path, model: Path, bodies: list[bytes]) -> Turn:
     profile = store.with_suffix(".json")
-    with _profiled(checkout, store, model, profile) as (url, process):
+    program = [profiled_service.__file__, str(store), str(model), str(profile)]  # it writes the profile when it ends
+    with running(checkout, program, store.with_suffix(".out")) as (url, process):
         asyncio.run(send_one_by_one(url, bodies, WARM_UP))
         process.send_signal(signal.SIGUSR1)
         learner = find_learner(process.pid)
@@ -110,15 +111,24 @@ def _turn(checkout: Path, store: Path, model: Path, bodies: list[bytes]) -> Turn
 
 
 @contextlib.contextmanager
-def _profiled(
-    checkout: Path, store: Path, model: Path, profile: Path
+def running(
+    checkout: Path, program: Sequence[str], output_file: Path, **settings: str
 ) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """Run the service of a checkout; its profile is written when the block ends."""
-    output_file = store.with_suffix(".out")
-    program = [sys.executable, profiled_service.__file__, str(store), str(model), str(profile)]
-    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    """Run the service of a checkout, and stop it when the block ends.
+
+    Args:
+        checkout: Its folder.
+        program: What Python is to run.
+        output_file: Where its output goes.
+        **settings: Variables of its environment.
+
+    Yields:
+        Its address, and its process.
+    """
+    environment = {**os.environ, **settings, "PYTHONPATH": str(checkout)}
     with output_file.open("wb") as output:
-        process = subprocess.Popen(program, cwd=checkout, env=environment, stdout=output, stderr=output)
+        command = [sys.executable, *program]
+        process = subprocess.Popen(command, cwd=checkout, env=environment, stdout=output, stderr=output)
 
     def url() -> str | None:
         match = re.search(r"serving on (http://\S+?),", output_file.read_text())

@@ -240,7 +240,7 @@ def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray, model
     # Products of matrices by numpy, whose library rounds otherwise than that of compiled code; all else in one call,
     # since a call takes longer than what each part of it does.
     in_common, size_in_common = weights_in_common(model, products)
-    return AdaptiveCandidates(*derive_candidates(ids, products, binary, model, in_common, size_in_common))
+    return derive_candidates(ids, products, binary, model, in_common, size_in_common)
 
 
 @jit

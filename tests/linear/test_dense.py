@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from zoosim.linear.dense import add_product, dot
+from zoosim.linear.dense import BLOCK, add_product, dot, quadratic_forms
 
 SIZES = [*range(10), 33]
 PRECISIONS = [np.float32, np.float64]
@@ -85,3 +85,23 @@ def test_views_of_other_strides_give_the_same() -> None:
     add_product(x[::2], matrix[::2, ::2], strided)
     assert np.array_equal(plain, strided)
     assert dot(x[::2], x[1::2]) == dot(x[::2].copy(), x[1::2].copy())
+
+
+@pytest.mark.parametrize("count", [1, BLOCK, BLOCK + 3])
+@pytest.mark.parametrize("dim", SIZES)
+def test_a_quadratic_form_adds_columns_in_order(count: int, dim: int) -> None:
+    """To the bit, whatever the number of rows and columns: decisions that were logged rest on it."""
+    rng = np.random.default_rng(9)
+    rows = rng.normal(size=(count, dim))
+    matrix = rng.normal(size=(dim, dim))
+    matrix += matrix.T
+    expected = np.zeros(count)
+    for i in range(dim):
+        inner = matrix[i, i] * rows[:, i]
+        for j in range(i):
+            inner += 2.0 * matrix[i, j] * rows[:, j]
+        expected += inner * rows[:, i]
+    out = np.empty(count)
+    quadratic_forms(rows, matrix, out)
+    assert np.array_equal(out, expected)
+    close(out, np.einsum("ni,ij,nj->n", rows, matrix, rows), dim * dim, np.float64)

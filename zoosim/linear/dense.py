@@ -128,8 +128,8 @@ def nonzeros(x: FloatArray) -> IntArray:
     return out[:count]
 
 
-BLOCK = 256
-"""Rows that `quadratic_forms` works on at once: with their columns they stay in the fastest cache."""
+BLOCK = 64
+"""Rows that `quadratic_forms` works on at once: with 64 columns they still fit into the fastest cache."""
 
 
 @jit
@@ -137,7 +137,7 @@ def quadratic_forms(rows: FloatArray, matrix: FloatArray, out: FloatArray) -> No
     """Write x' M x of each row x of `rows (n, m)` to `out (n,)`: `matrix (m, m)`, symmetric.
 
     Runs over blocks of rows that are turned into columns, so that the innermost loop is over rows, however few columns
-    there are.
+    there are; it takes four columns at once, and adds them in the order in which it would take them alone.
     """
     count, dim = rows.shape
     columns = np.empty((dim, BLOCK))
@@ -152,10 +152,19 @@ def quadratic_forms(rows: FloatArray, matrix: FloatArray, out: FloatArray) -> No
             for n in range(size):
                 # x' M x = sum over i of x_i (M_ii x_i + 2 sum of M_ij x_j over j < i).
                 inner[n] = matrix[i, i] * columns[i, n]
-            for j in range(i):
-                twice = 2.0 * matrix[i, j]  # stands for M_ij and M_ji
+            j = 0
+            while j < i - 3:
+                # Twice, for M_ij and M_ji.
+                a, b, c, d = 2.0 * matrix[i, j], 2.0 * matrix[i, j + 1], 2.0 * matrix[i, j + 2], 2.0 * matrix[i, j + 3]
+                for n in range(size):
+                    first_two = inner[n] + a * columns[j, n] + b * columns[j + 1, n]
+                    inner[n] = first_two + c * columns[j + 2, n] + d * columns[j + 3, n]
+                j += 4
+            while j < i:
+                twice = 2.0 * matrix[i, j]
                 for n in range(size):
                     inner[n] += twice * columns[j, n]
+                j += 1
             for n in range(size):
                 out[start + n] += inner[n] * columns[i, n]
 

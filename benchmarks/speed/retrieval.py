@@ -1,7 +1,8 @@
 """S33: the 500 best of 1,000,000 products by inner product: `Exact` and `IVF` beside a scan by BLAS, and faiss.
 
 Products are of 2,000 kinds of Zipf sizes, with log-normal norms; queries are sums of one to three kinds, and noise.
-Milliseconds are processor time of one core; `ZOOSIM_PRODUCTS` sets another number of products.
+Milliseconds are processor time of one core; `ZOOSIM_PRODUCTS` sets another number of products. Where torch finds a
+graphics card, queries by the batch are searched there, too, in milliseconds that pass.
 """
 
 import os
@@ -16,6 +17,7 @@ import faiss
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from zoosim.core.devices import find_cards
 from zoosim.retrieval import IVF, Exact
 
 N = int(os.environ.get("ZOOSIM_PRODUCTS", "1000000"))
@@ -23,6 +25,8 @@ WIDTH, KINDS, BEST = 64, 2_000, 500
 N_QUERIES, N_TIMED = 1_000, 40
 SHARES = (0.03, 0.04, 0.05, 0.1)
 """Of the blocks of an `IVF` that are looked at."""
+BATCHES = (1, 32, 1_000)
+"""Queries that are searched at once beside a graphics card."""
 
 
 def main() -> None:
@@ -43,6 +47,8 @@ def main() -> None:
             mask = np.random.default_rng(2).random(N) < share
             milliseconds = time_each(partial(exact.search, k=BEST, allowed=mask), queries)
             report(f"Exact, {share:.0%} allowed", milliseconds, blas_time)
+        for device, name in find_cards().items():
+            report_card(device, name, exact, vectors, queries)
         report_changes(exact, vectors)
         index = timed_build("IVF", lambda: IVF(np.arange(N), vectors))
         for share in SHARES:
@@ -106,6 +112,43 @@ def time_each(search: Callable[..., object], queries: np.ndarray) -> float:
         began = time.process_time()
         search(query)
         milliseconds.append(1e3 * (time.process_time() - began))
+    return float(np.median(milliseconds))
+
+
+def report_card(device: str, name: str, exact: Exact, vectors: np.ndarray, queries: np.ndarray) -> None:
+    """Print what a query takes on a graphics card, beside the processor and a product and a selection in torch."""
+    import torch
+
+    index = Exact(exact.ids, exact.vectors(exact.ids), device=device)
+    sent = torch.from_numpy(vectors).to(device)
+
+    def search_by_torch(batch: np.ndarray) -> np.ndarray:
+        scores = torch.from_numpy(batch.astype(np.float32)).to(device) @ sent.T
+        return np.asarray(scores.topk(BEST).indices.cpu())
+
+    for count in BATCHES:
+        batch = queries[:count]
+        on_card, on_processor = index.search(batch, BEST), exact.search(batch, BEST)
+        is_equal = all(np.array_equal(card, other) for card, other in zip(on_card, on_processor, strict=True))
+        searches = {"Exact": lambda batch: index.search(batch, BEST), "torch alone": search_by_torch}
+        times = [elapsed_each(search, batch) for search in searches.values()]
+        processor_time = elapsed_each(lambda batch: exact.search(batch, BEST), batch)
+        texts = [f"{way} {time:.3f} ms a query" for way, time in zip(searches, times, strict=True)]
+        print(
+            f"S33 {name}, {count:,} queries at once: {', '.join(texts)}, Exact on the processor {processor_time:.3f};"
+            f" {processor_time / times[0]:.1f} times as fast, {'the same' if is_equal else 'NOT the same'} to the bit",
+            flush=True,
+        )
+
+
+def elapsed_each(search: Callable[[np.ndarray], object], batch: np.ndarray) -> float:
+    """Return the median milliseconds that pass for each query of a batch."""
+    search(batch)
+    milliseconds = []
+    for _ in range(max(3, N_TIMED // len(batch))):
+        began = time.perf_counter()
+        search(batch)
+        milliseconds.append(1e3 * (time.perf_counter() - began) / len(batch))
     return float(np.median(milliseconds))
 
 

@@ -51,6 +51,21 @@ def test_the_same_is_found_under_any_mask(
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_the_same_is_found_where_the_best_lie_side_by_side(device: str) -> None:
+    """The threshold is taken from the largest scores of pieces: here one piece holds many of the best, or all."""
+    vectors = draw_vectors(5_000, 8)[1]
+    vectors[1_000:1_200] += 50.0
+    queries = np.stack([np.ones(8), -np.ones(8), vectors[7]])
+    mask = np.zeros(5_000, bool)
+    mask[900:1_150] = True
+    for allowed in (None, mask):
+        expected = Exact(np.arange(5_000), vectors).search(queries, 100, allowed)
+        found = on(device, np.arange(5_000), vectors).search(queries, 100, allowed)
+        np.testing.assert_array_equal(found.ids, expected.ids)
+        np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_products_that_32_bits_cannot_tell_apart_are_told_apart(device: str) -> None:
     """The best of 3,000 products whose scores differ by less than 32 bits hold: the card alone would rank others."""
     rng = np.random.default_rng(2)

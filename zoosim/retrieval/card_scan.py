@@ -12,11 +12,14 @@ import numpy as np
 import torch
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.retrieval.scan import NO_SLOT, search_slots
+from zoosim.retrieval.scan import rank_in_threads
 from zoosim.retrieval.vectors import Vectors
 
-LARGEST_PASS = 2**27
-"""Scores that a card holds at once: 512 MB."""
+PIECES_PER_SCORE = 16
+"""Pieces in which the best are sought, for each of them: where the best lie anywhere, few pieces hold two of them."""
+
+LARGEST_PASS = 2**29
+"""Scores that a card holds at once: 2 GB."""
 
 UNIT = 2.0**-24
 """Largest relative rounding of a number of 32 bits."""
@@ -52,14 +55,14 @@ class CardScan:
         self._follow(vectors)
         units = _of_largest_number_1(queries)
         mask = None if allowed is None else torch.from_numpy(allowed).to(self._device)
-        found = np.full((len(queries), k), NO_SLOT)
-        scores = np.full((len(queries), k), -np.inf)
         at_once = max(1, LARGEST_PASS // len(vectors.ids))
-        for start in range(0, len(queries), at_once):
-            rows = slice(start, start + at_once)
-            for place, could_be in enumerate(self._could_be_best(units[rows], k, mask), start):
-                found[place], scores[place] = _ranked(vectors, could_be, queries[place : place + 1], k)
-        return found, scores
+        passes = [slice(start, start + at_once) for start in range(0, len(queries), at_once)]
+        found = [
+            rank_in_threads(vectors.stored, vectors.slots, *self._could_be_best(units[rows], k, mask), queries[rows], k)
+            for rows in passes
+        ]
+        slots, scores = zip(*found, strict=True)
+        return np.concatenate(slots), np.concatenate(scores)
 
     def _follow(self, vectors: Vectors) -> None:
         if self._version != vectors.version:
@@ -68,20 +71,24 @@ class CardScan:
             self._sent = torch.from_numpy(held).to(self._device)
             self._version = vectors.version
 
-    def _could_be_best(self, units: FloatArray, k: int, mask: torch.Tensor | None) -> list[IntArray]:
-        """Return, by the order of their ids, which products could be among the best of each query."""
+    def _could_be_best(self, units: FloatArray, k: int, mask: torch.Tensor | None) -> tuple[IntArray, IntArray]:
+        """Return which products could be among the best, by the order of their ids, query after query.
+
+        The second array `(Q + 1,)` says where those of each query begin, and where the last ones end.
+        """
         scores = torch.from_numpy(units.astype(np.float32)).to(self._device) @ self._sent.T
         if mask is not None:
             scores.masked_fill_(~mask, -torch.inf)
         n_allowed = scores.shape[1] if mask is None else int(mask.sum())
-        last = scores.topk(min(k, n_allowed), dim=1).values[:, -1].cpu().numpy().astype(np.float64)
+        last = _reached_by(scores, min(k, n_allowed)).cpu().numpy().astype(np.float64)
         lengths = np.sqrt((units**2).sum(axis=1))
         # Rounded down, as the card compares numbers of 32 bits.
         least = np.nextafter((last - 2.0 * self._largest_error(lengths)).astype(np.float32), np.float32(-np.inf))
         could_be = scores >= torch.from_numpy(least).to(self._device)[:, None]
         if mask is not None:
             could_be &= mask
-        return [row.nonzero()[:, 0].cpu().numpy() for row in could_be]
+        rows, places = could_be.nonzero().T.cpu().numpy()
+        return places, np.searchsorted(rows, np.arange(len(units) + 1))
 
     def _largest_error(self, lengths: FloatArray) -> Any:
         """Return the largest error of a score `(Q,)` of queries of these lengths."""
@@ -100,6 +107,17 @@ def _of_largest_number_1(queries: FloatArray) -> FloatArray:
     return queries / np.where(largest > 0.0, largest, 1.0)
 
 
-def _ranked(vectors: Vectors, places: IntArray, query: FloatArray, k: int) -> tuple[Any, Any]:
-    found, scores = search_slots(vectors.stored, vectors.slots[places], query, k)
-    return found[0], scores[0]
+def _reached_by(scores: torch.Tensor, k: int) -> torch.Tensor:
+    """Return what at least k scores of each query `(Q,)` reach: close to the k-th largest where there are many scores.
+
+    Of pieces that lie side by side the largest scores are taken first: k pieces whose largest reach a number hold k
+    scores that do. One pass over the scores then replaces several.
+    """
+    width = scores.shape[1] // (PIECES_PER_SCORE * k)
+    if width > 1:
+        whole = scores[:, : scores.shape[1] // width * width]
+        largest = whole.view(len(scores), -1, width).amax(dim=2)
+        reached = largest.topk(k, dim=1).values[:, -1]
+        if torch.isfinite(reached).all():
+            return reached
+    return scores.topk(k, dim=1).values[:, -1]

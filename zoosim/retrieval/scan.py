@@ -209,6 +209,33 @@ def search_slots(stored: Stored, slots: IntArray, queries: FloatArray, k: int) -
     return best, scores
 
 
+def rank_in_threads(
+    stored: Stored, slots: IntArray, places: IntArray, starts: IntArray, queries: FloatArray, k: int
+) -> tuple[IntArray, FloatArray]:
+    """Return what `search_blocks` does, of some places in `slots` alone: `starts[i]` to `starts[i + 1]` of query i."""
+    pieces = np.array_split(np.arange(len(queries)), max(1, min(n_threads(), len(queries) // LEAST_PER_THREAD)))
+    ranked = map_in_threads(lambda piece: _rank_each(stored, slots, places, starts, queries, piece, k), pieces)
+    best, scores = zip(*ranked, strict=True)
+    return np.concatenate(best), np.concatenate(scores)
+
+
+@jit
+def _rank_each(
+    stored: Stored,
+    slots: IntArray,
+    places: IntArray,
+    starts: IntArray,
+    queries: FloatArray,
+    asked: IntArray,
+    k: int,
+) -> tuple[IntArray, FloatArray]:
+    best = np.full((len(asked), k), NO_SLOT)
+    scores = np.full((len(asked), k), -np.inf)
+    for row, i in enumerate(asked):
+        _rank(stored, slots[places[starts[i] : starts[i + 1]]], queries[i], best[row], scores[row])
+    return best, scores
+
+
 @jit
 def read_slots(stored: Stored, slots: IntArray) -> tuple[IntArray, np.ndarray]:
     """Return the ids `(m,)` and vectors `(m, D)` that stand in slots, up to the first slot of -1."""

@@ -6,8 +6,7 @@ The log has a time, a user, a product, its propensity, a click and a target's pr
 and is written by row groups of 1,000,000 rows. Each size is judged by a process of its own that does nothing else. A
 small log is judged in memory, too, and must come out the same to the bit. `ZOOSIM_STREAMED_ROWS` names other sizes.
 
-Memory is what a process holds at most, and which part of it is its own: the rest is read from files, as large as there
-is room, and the system takes it back at no cost.
+Memory is the most that was resident of a process, with what is mapped from files.
 """
 
 import importlib.util
@@ -15,7 +14,6 @@ import multiprocessing
 import os
 import re
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -56,10 +54,9 @@ def main() -> None:
             path = _written(folder, n_rows)
             size = path.stat().st_size / 1e9
             for what, work in {"zoosim": _judge, **_sums_by_engine()}.items():
-                cpu, seconds, gigabytes, own = _alone(work, path)
-                by_size[what, n_rows] = (cpu, own)
-                took = f"{cpu:.1f} s of processor time ({seconds:.1f} s)"
-                took = f"{took}, at most {gigabytes:.2f} GB, {own:.2f} GB of its own"
+                cpu, seconds, gigabytes = _alone(work, path)
+                by_size[what, n_rows] = (cpu, gigabytes)
+                took = f"{cpu:.1f} s of processor time ({seconds:.1f} s), at most {gigabytes:.2f} GB resident"
                 print(f"S36 {n_rows:,} rows, {size:.2f} GB, {what}: {took}", flush=True)
             path.unlink()
         if len(SIZES) > 1:
@@ -68,38 +65,27 @@ def main() -> None:
             slope = (more_cpu - cpu) / millions
             print(
                 f"S36 per further 1,000,000 rows: {slope:.2f} s of processor time, "
-                f"{1000.0 * (more_memory - memory) / millions:.1f} MB of its own"
+                f"{1000.0 * (more_memory - memory) / millions:.1f} MB resident"
             )
 
 
-def _alone(work: Callable[[Path], object], path: Path) -> tuple[float, float, float, float]:
-    """Return processor time, seconds, and the largest memory and own memory in GB of a process that does no more."""
+def _alone(work: Callable[[Path], object], path: Path) -> tuple[float, float, float]:
+    """Return processor time, seconds, and the largest resident memory in GB of a process that does no more."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_measured, work, path).result()
 
 
-def _measured(work: Callable[[Path], object], path: Path) -> tuple[float, float, float, float]:
-    own = [0.0]
-    is_over = threading.Event()
-
-    def watch() -> None:
-        while not is_over.wait(0.02):
-            own[0] = max(own[0], _gigabytes("RssAnon"))
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
+def _measured(work: Callable[[Path], object], path: Path) -> tuple[float, float, float]:
     began, began_cpu = time.perf_counter(), time.process_time()
     work(path)
     seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
-    is_over.set()
-    watcher.join()
+    return cpu, seconds, _peak_gigabytes()
+
+
+def _peak_gigabytes() -> float:
+    """Return what the system says was resident of this process at most."""
     # Not `ru_maxrss`, which holds what the process was before it became another program.
-    return cpu, seconds, _gigabytes("VmHWM"), own[0]
-
-
-def _gigabytes(name: str) -> float:
-    """Return what the system says of this process."""
-    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found[1]) * 1024 / 1e9
 

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import mmap
 import os
 import secrets
 import shutil
@@ -72,6 +73,12 @@ def open_file(path: str | os.PathLike[str]) -> io.BufferedReader:
         os.close(handle)
         raise OSError(errno.EINVAL, "expected a file, got a pipe, a device or a folder", str(path))
     return os.fdopen(handle, "rb")
+
+
+def release_pages(content: mmap.mmap) -> None:
+    """Let go of what was read of a mapped file: it would count as memory of this process, of however large a file."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        content.madvise(mmap.MADV_DONTNEED)
 
 
 def read_content(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:

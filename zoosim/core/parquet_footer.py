@@ -4,8 +4,11 @@ The footer, and what stands before each page, are structs in Thrift's compact pr
 (https://github.com/apache/parquet-format, `parquet.thrift`).
 """
 
+import mmap
 import struct
 from typing import Any
+
+from zoosim.core.files import release_pages
 
 MAGIC = b"PAR1"
 TAIL = 8
@@ -64,24 +67,25 @@ def _size(column: dict[int, Any], group: dict[int, Any]) -> int:
     return int(max(8 * column[VALUES], column[BYTES]))
 
 
-def check_pages(content: Any, start: int) -> None:
+def check_pages(content: mmap.mmap, start: int) -> None:
     """Raise `ValueError` unless the pages of each column hold what the footer, from `start`, says of the column.
 
     A library would trust the pages: one that holds fewer values than it says ends the process in some releases.
 
     Args:
-        content: The file's bytes, or a map of them.
+        content: A map of the file.
         start: Where the footer starts.
     """
     try:
         for group in _Reader(content[start:-TAIL]).struct(0)[GROUPS_OF_FILE]:
             for column in group[COLUMNS_OF_GROUP]:
                 _check_pages_of(column[COLUMN_META], content, start)
+                release_pages(content)
     except (LookupError, TypeError, AttributeError, struct.error) as error:
         raise ValueError(f"its pages are broken ({type(error).__name__})") from None
 
 
-def _check_pages_of(column: dict[int, Any], content: Any, end: int) -> None:
+def _check_pages_of(column: dict[int, Any], content: mmap.mmap, end: int) -> None:
     place = column[DATA_PAGE]
     if 0 < column.get(DICTIONARY_PAGE, 0) < place:
         place = column[DICTIONARY_PAGE]
@@ -89,9 +93,9 @@ def _check_pages_of(column: dict[int, Any], content: Any, end: int) -> None:
     while n_values < column[VALUES]:
         if not len(MAGIC) <= place < end:
             raise ValueError("a column has fewer values than it says")
-        reader = _Reader(content[place : min(end, place + LONGEST_HEADER)])
+        reader = _Reader(content, place, min(end, place + LONGEST_HEADER))
         page = reader.struct(0)
-        place += reader.place + page[STORED_BYTES]
+        place = reader.place + page[STORED_BYTES]
         if page[STORED_BYTES] < 0 or place > end or not 0 <= page[BYTES_OF_PAGE] <= column[BYTES]:
             raise ValueError("a page is larger than its column")
         values = page[HEADER_OF[page[PAGE_KIND]]][VALUES_OF_PAGE]
@@ -103,11 +107,12 @@ def _check_pages_of(column: dict[int, Any], content: Any, end: int) -> None:
 
 
 class _Reader:
-    """Thrift's compact protocol: structs become mappings by the number of the field."""
+    """Thrift's compact protocol, from a place in a content to an end: structs become mappings by the field's number."""
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.place = 0
+    def __init__(self, content: bytes | mmap.mmap, place: int = 0, end: int | None = None) -> None:
+        self.content = content
+        self.place = place
+        self.end = len(content) if end is None else end
 
     def struct(self, depth: int) -> dict[int, Any]:
         """Read a struct."""
@@ -151,15 +156,19 @@ class _Reader:
         return [self._value(header & 15, depth) for _ in range(length)]
 
     def _byte(self) -> int:
-        value = self.data[self.place]
-        self.place += 1
-        return value
+        return self.content[self._advance(1)]
 
     def _bytes(self, length: int) -> bytes:
-        if length > len(self.data) - self.place:
-            raise ValueError("its footer ends too early")
+        start = self._advance(length)
+        return self.content[start : self.place]
+
+    def _advance(self, length: int) -> int:
+        """Go some bytes on; return where they start."""
+        start = self.place
+        if length > self.end - start:
+            raise ValueError("its footer, or what stands before a page, ends too early")
         self.place += length
-        return self.data[self.place - length : self.place]
+        return start
 
     def _unsigned(self) -> int:
         value = 0

@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from zoosim.core.digests import DIGEST_LENGTH, joint_digest
-from zoosim.core.files import open_file
+from zoosim.core.files import open_file, release_pages
 
 KEY = "digest"
 """Name of the place where places have names."""
 
 AT_ONCE = 2**24
-"""Bytes that are hashed at once: a multiple of the size of a page."""
+"""Bytes that are hashed at once."""
 
 _BLANK = b"0" * DIGEST_LENGTH
 _SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
@@ -77,6 +77,5 @@ def _chunks(content: bytes | mmap.mmap, place: int) -> Iterator[bytes]:
         if first < last:
             chunk[first:last] = _BLANK[: last - first]
         yield bytes(chunk)
-        if isinstance(content, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-            # Pages that were looked at would count as memory of this process, of however large a file.
-            content.madvise(mmap.MADV_DONTNEED, start, len(chunk))
+        if isinstance(content, mmap.mmap):
+            release_pages(content)

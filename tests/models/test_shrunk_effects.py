@@ -5,6 +5,7 @@ import pytest
 
 from zoosim.core.types import FloatArray
 from zoosim.models.shrunk_effects import (
+    CandidateColumns,
     CandidateInputs,
     FeatureRow,
     ShrunkEffects,
@@ -44,7 +45,8 @@ def offer_of(*rows: FeatureRow) -> CandidateInputs:
     starts = np.cumsum([0, *(len(one.columns) for one in rows)])
     active = np.searchsorted(columns, np.concatenate([one.columns for one in rows]))
     numbers = np.ascontiguousarray(np.array([one.numbers for one in rows]).reshape(len(rows), -1).T)
-    return CandidateInputs(numbers, columns, starts, active, np.array([one.product for one in rows]))
+    ones = CandidateColumns(columns, starts, active)
+    return CandidateInputs(numbers, ones, np.array([one.product for one in rows]))
 
 
 def test_one_block_is_bayesian_linear_regression() -> None:
@@ -79,9 +81,9 @@ def test_a_product_is_shrunk_towards_its_column() -> None:
     assert np.allclose(chances, [0.1, 0.6, 0.1, 0.6], atol=0.08), "unknown products are judged by their column"
     assert (view.own[2:] > 2 * view.own[:2]).all()
     out = np.empty(4)
-    draw(view, offer, 0.5, np.zeros(6), out)
+    draw(view, offer.ones, 0.5, np.zeros(6), out)
     assert np.array_equal(out, view.mean)
-    draw(view, offer, 0.5, np.r_[0.0, 1.0, np.zeros(4)], out)
+    draw(view, offer.ones, 0.5, np.r_[0.0, 1.0, np.zeros(4)], out)
     assert np.allclose(out - view.mean, [0.0, 0.5 * view.of_columns[1]] * 2)
 
 

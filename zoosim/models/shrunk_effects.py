@@ -52,6 +52,9 @@ are depends on the room in tables, and must change nothing."""
 WANDER = 0.1
 """Variance that the constant gains in the time in which effects are forgotten: it is never pulled back to 0."""
 
+AT_ONCE = 256
+"""Candidates whose numbers are gathered at once."""
+
 MODERATION = np.pi / 8
 """Weight of a logit's variance, which draws its probability to one half (MacKay 1992)."""
 
@@ -432,17 +435,25 @@ def learn_amount(
     return error, noise + gains.variance
 
 
-class CandidateInputs(NamedTuple):
-    """K candidates before one visitor: `numbers (n, K)`; the A columns they are 1 of, as slots `columns (A,)`.
+class CandidateColumns(NamedTuple):
+    """The A columns of which candidates are 1, as slots `columns (A,)`, 0 for what nothing is known of.
 
-    Candidate k is 1 in `columns[active[i]]` for i from `starts[k]` to `starts[k + 1]`, `starts (K + 1,)`; `products
-    (K,)` are slots, as are columns; 0 stands for what nothing is known of.
+    Candidate k is 1 in `columns[active[i]]` for i from `starts[k]` to `starts[k + 1]`, `starts (K + 1,)`.
     """
 
-    numbers: FloatArray
     columns: IntArray
     starts: IntArray
     active: IntArray
+
+
+class CandidateInputs(NamedTuple):
+    """K candidates before one visitor: `numbers (n, K)`, columns they are 1 of, and slots `products (K,)`.
+
+    Slot 0 stands for what nothing is known of.
+    """
+
+    numbers: FloatArray
+    ones: CandidateColumns
     products: IntArray
 
 
@@ -464,14 +475,15 @@ def look(
 ) -> CandidatePredictions:
     """Return what each candidate adds up to for a visitor `[1, x_u]`, with its spreads; moves nothing."""
     count = offer.products.shape[0]
-    columns = offer.columns.shape[0]
+    columns = offer.ones.columns.shape[0]
     view = CandidatePredictions(np.empty(count), np.zeros(columns), np.zeros(count))
     of_numbers = np.zeros(offer.numbers.shape[0])
     by_column = np.zeros(columns)
     add_own(effects, m, clock, offer.products, 1.0, view.own)
-    base = add_slopes(effects, m, clock, user, offer.columns, 1.0, of_numbers, by_column)
+    base = add_slopes(effects, m, clock, user, offer.ones.columns, 1.0, of_numbers, by_column)
     add_up(offer, base, of_numbers, by_column, view.own, view.mean)
-    fill_spreads(effects, m, clock, user, offer, view.of_columns, view.own)
+    spread_columns(effects, m, clock, user, offer.ones.columns, view.of_columns)
+    spread_own(effects, m, clock, user, offer, np.arange(count), view.own)
     return view
 
 
@@ -524,75 +536,85 @@ def add_up(
     """Write what each candidate adds up to, by the effects of its numbers and columns and its own, to `out (K,)`."""
     for k in range(out.shape[0]):
         total = base + own[k]
-        for i in range(offer.starts[k], offer.starts[k + 1]):
-            total += by_column[offer.active[i]]
+        for i in range(offer.ones.starts[k], offer.ones.starts[k + 1]):
+            total += by_column[offer.ones.active[i]]
         out[k] = total
     add_product(of_numbers, offer.numbers, out)
 
 
 @jit
-def fill_spreads(
+def spread_own(
     effects: ShrunkEffects,
     m: int,
     clock: float,
     user: FloatArray,
     offer: CandidateInputs,
-    of_columns: FloatArray,
-    own: FloatArray,
+    places: IntArray,
+    out: FloatArray,
 ) -> None:
-    """Write how far what candidates add up to may be off for a visitor `[1, x_u]`, as in `CandidatePredictions`."""
-    prior = effects.priors[m]
-    numbers = offer.numbers.shape[0]
-    _spread_columns(effects, m, clock, user, offer.columns, of_columns)
-    kept = kept_of(prior, clock - effects.shared_time[m])
-    quadratic_forms(offer.numbers.T, _numbers_covariance(effects, m, kept, user, numbers), own)
-    for k in range(own.shape[0]):
-        product = offer.products[k]
-        # Slot 0 holds the prior, which does not fade.
-        still = kept_of(prior, clock - effects.own_time[m, product]) if product else 1.0
-        own[k] += still * still * effects.own_var[m, product] + (1.0 - still * still) * prior[OWN]
-        own[k] = np.sqrt(max(own[k], 0.0))
+    """Write how far what is of single candidates may be off for a visitor `[1, x_u]`, of those at `places`, to `out`.
+
+    In standard deviations, as `CandidatePredictions.own`.
+    """
+    covariance = _numbers_covariance(effects, m, clock, user, offer.numbers.shape[0])
+    rows = np.empty((min(AT_ONCE, places.shape[0]), covariance.shape[0]))
+    for start in range(0, places.shape[0], AT_ONCE):
+        stop = min(start + AT_ONCE, places.shape[0])
+        for k in range(start, stop):
+            for n in range(rows.shape[1]):
+                rows[k - start, n] = offer.numbers[n, places[k]]
+        quadratic_forms(rows[: stop - start], covariance, out[start:stop])
+    _to_deviations(effects, m, clock, offer.products, places, out)
 
 
 @jit
-def offer_among(offer: CandidateInputs, places: IntArray) -> CandidateInputs:
-    """Return some of the candidates, and the columns of which these are 1."""
+def _to_deviations(
+    effects: ShrunkEffects, m: int, clock: float, products: IntArray, places: IntArray, out: FloatArray
+) -> None:
+    """Make standard deviations of variances by numbers `out (k,)`, with that of a product's own effect added."""
+    prior = effects.priors[m]
+    for k in range(out.shape[0]):
+        product = products[places[k]]
+        # Slot 0 holds the prior, which does not fade.
+        still = kept_of(prior, clock - effects.own_time[m, product]) if product else 1.0
+        out[k] += still * still * effects.own_var[m, product] + (1.0 - still * still) * prior[OWN]
+        out[k] = np.sqrt(max(out[k], 0.0))
+
+
+@jit
+def columns_among(ones: CandidateColumns, places: IntArray) -> CandidateColumns:
+    """Return the columns of which some of the candidates are 1, those at `places (k,)`."""
     count = places.shape[0]
-    numbers = np.empty((offer.numbers.shape[0], count))
     starts = np.zeros(count + 1, np.int64)
-    active_among = np.full(offer.columns.shape[0], -1)
+    active_among = np.full(ones.columns.shape[0], -1)
     for i in range(count):
-        starts[i + 1] = starts[i] + offer.starts[places[i] + 1] - offer.starts[places[i]]
-    columns = np.empty(offer.columns.shape[0], np.int64)
+        starts[i + 1] = starts[i] + ones.starts[places[i] + 1] - ones.starts[places[i]]
+    columns = np.empty(ones.columns.shape[0], np.int64)
     active = np.empty(starts[-1], np.int64)
-    products = np.empty(count, np.int64)
     seen = 0
     for i in range(count):
-        products[i] = offer.products[places[i]]
-        for n in range(numbers.shape[0]):
-            numbers[n, i] = offer.numbers[n, places[i]]
         for j in range(starts[i + 1] - starts[i]):
-            column = offer.active[offer.starts[places[i]] + j]
+            column = ones.active[ones.starts[places[i]] + j]
             # Columns are numbered anew, as the chosen candidates come up that are 1 of them.
             if active_among[column] < 0:
                 active_among[column] = seen
-                columns[seen] = offer.columns[column]
+                columns[seen] = ones.columns[column]
                 seen += 1
             active[starts[i] + j] = active_among[column]
-    return CandidateInputs(numbers, columns[:seen], starts, active, products)
+    return CandidateColumns(columns[:seen], starts, active)
 
 
 @jit
 def draw(
-    view: CandidatePredictions, offer: CandidateInputs, width: float, normals: FloatArray, out: FloatArray
+    view: CandidatePredictions, ones: CandidateColumns, width: float, normals: FloatArray, out: FloatArray
 ) -> None:
     """Write one draw of what each candidate adds up to, to `out (K,)`: `normals (A + K,)`, scaled by a width."""
     columns = view.of_columns.shape[0]
     for k in range(out.shape[0]):
         noise = view.own[k] * normals[columns + k]
         # One normal per column, for all candidates that are 1 of it: what is not known of a column moves them together.
-        for i in range(offer.starts[k], offer.starts[k + 1]):
-            noise += view.of_columns[offer.active[i]] * normals[offer.active[i]]
+        for i in range(ones.starts[k], ones.starts[k + 1]):
+            noise += view.of_columns[ones.active[i]] * normals[ones.active[i]]
         out[k] = view.mean[k] + width * noise
 
 
@@ -606,12 +628,13 @@ def of_visitor(effects: ShrunkEffects, m: int, clock: float, user: FloatArray) -
 
 
 @jit
-def _numbers_covariance(effects: ShrunkEffects, m: int, kept: float, user: FloatArray, numbers: int) -> FloatArray:
+def _numbers_covariance(effects: ShrunkEffects, m: int, clock: float, user: FloatArray, numbers: int) -> FloatArray:
     """Return the covariance `(n, n)` of the effects of numbers for a visitor."""
     d = user.shape[0]
     users = user.shape[0] - 1
     crossed = effects.crossed.shape[1] // users if users > 0 else 0
     prior = effects.priors[m]
+    kept = kept_of(prior, clock - effects.shared_time[m])
     cov = np.empty((numbers, numbers))
     lost = 1.0 - kept * kept
     # Number j acts on a visitor by a_j + sum of u_i C_ij; both blocks are independent, so their covariances add up.
@@ -632,7 +655,7 @@ def _numbers_covariance(effects: ShrunkEffects, m: int, kept: float, user: Float
 
 
 @jit
-def _spread_columns(
+def spread_columns(
     effects: ShrunkEffects, m: int, clock: float, user: FloatArray, columns: IntArray, out: FloatArray
 ) -> None:
     """Write the standard deviation of what each column adds for a visitor to `out (A,)`."""

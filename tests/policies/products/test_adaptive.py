@@ -16,7 +16,16 @@ from zoosim.core.id_table import IN_USE, find_slot, renew_slots
 from zoosim.core.types import FloatArray
 from zoosim.models.shrunk_effects import CandidateInputs
 from zoosim.policies.products.adaptive import Adaptive
-from zoosim.policies.products.adaptive_parts import how_much_wider, offer_of, part_weights, shares_of, widen
+from zoosim.policies.products.adaptive_parts import (
+    how_much_wider,
+    offer_of,
+    part_weights,
+    shares_of,
+    spread_columns,
+    spread_inputs,
+    spread_own,
+)
+from zoosim.policies.products.adaptive_sizes import MODELS
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableWorld
@@ -414,8 +423,17 @@ def test_both_kinds_of_spreads_are_widened() -> None:
     for visit in range(100):
         policy.update(page, visit % 6, float(visit % 5 < 2))
     state, offer = policy.state, offer_on(policy, page)
-    of_columns, own = np.ones(3), np.ones(6)
-    widen(state, offer, of_columns, own)
+    wide = spread_inputs(state, shares_of(state, part_weights(state)), np.ones(2), offer)
+
+    def spreads(by_columns: float, by_products: float) -> tuple[FloatArray, FloatArray]:
+        inputs = wide._replace(by_columns=by_columns, by_products=by_products)
+        of_columns, own = np.zeros((1 + MODELS, 3)), np.zeros((1 + MODELS, 6))
+        spread_columns(state, inputs, offer.ones.columns, of_columns)
+        spread_own(state, inputs, np.arange(6), own)
+        return of_columns[0], own[0]
+
+    wider = spreads(wide.by_columns, wide.by_products)
+    of_columns, own = (spread / plain for spread, plain in zip(wider, spreads(1.0, 1.0), strict=True))
     per_effect, per_product = 40 / (3 * 2) / 5.0, 40 / 7 / 0.2  # a slot of products is nobody's
     np.testing.assert_allclose(of_columns, 1.0 + 0.5 * per_effect**2 / (1.0 + per_effect**2))
     np.testing.assert_allclose(own, 1.0 + per_product**2 / (1.0 + per_product**2))

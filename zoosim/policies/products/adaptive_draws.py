@@ -10,7 +10,7 @@ from zoosim.core.normals import fill_normals, remember
 from zoosim.core.rng import beta
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models import change_filter
-from zoosim.models.shrunk_effects import CandidateInputs, CandidatePredictions, draw, offer_among
+from zoosim.models.shrunk_effects import CandidateColumns, CandidatePredictions, columns_among, draw
 from zoosim.models.standard_scores import unit_row
 from zoosim.policies.choice import DRAWS, first_of_each
 from zoosim.policies.products.adaptive_from_log import model_weight, predict_rewards
@@ -21,8 +21,9 @@ from zoosim.policies.products.adaptive_parts import (
     offer_of,
     part_weights,
     shares_of,
-    spread,
-    widen,
+    spread_columns,
+    spread_inputs,
+    spread_own,
 )
 from zoosim.policies.products.adaptive_sizes import (
     GAIN,
@@ -72,14 +73,14 @@ class Beliefs(NamedTuple):
     """Beliefs about the K candidates of a request that may be chosen, `places (K,)` among all candidates.
 
     `mean (1 + MODELS, K)` is what is expected of the logit of a reward and of scores of its size; `of_columns (1 +
-    MODELS, A)` and `own (1 + MODELS, K)` how far that may be off, by columns of the `offer` and by itself. `cells` say
+    MODELS, A)` and `own (1 + MODELS, K)` how far that may be off, by the columns in `ones` and by itself. `cells` say
     what is known of categories, of which `groups (K,)` is that of each candidate; `weight` goes to them and the rest to
     effects. `from_log (K,)` is what the model of a log says, in logits or, where rewards have several sizes, in
     rewards, and `log_weight` its weight.
     """
 
     places: IntArray
-    offer: CandidateInputs
+    ones: CandidateColumns
     mean: FloatArray
     of_columns: FloatArray
     own: FloatArray
@@ -141,12 +142,13 @@ def believe_with(
         logits = _logits_of(cells)
         _fill_worth(state, mean, logits, candidates.group_of, weights[CELLS], from_log, log_weight, values)
     places = _near_best(state, values, allowed)
-    among = offer_among(offer, places)
-    of_columns = np.zeros((mean.shape[0], among.columns.shape[0]))
+    ones = columns_among(offer.ones, places)
+    of_columns = np.zeros((mean.shape[0], ones.columns.shape[0]))
     own = np.zeros((mean.shape[0], places.shape[0]))
     if places.shape[0] > 1:
-        spread(state, shares, unit, among, of_columns, own)
-        widen(state, offer, of_columns[0], own[0])
+        inputs = spread_inputs(state, shares, unit, offer)
+        spread_columns(state, inputs, ones.columns, of_columns)
+        spread_own(state, inputs, places, own)
     groups = np.empty(places.shape[0], np.int64)
     from_log_among = np.empty(places.shape[0])
     for k in range(places.shape[0]):
@@ -154,7 +156,7 @@ def believe_with(
         from_log_among[k] = from_log[places[k]] if log_weight > 0.0 else 0.0
     return Beliefs(
         places=places,
-        offer=among,
+        ones=ones,
         mean=_columns_of(mean, places),
         of_columns=of_columns,
         own=own,
@@ -296,7 +298,7 @@ def draw_best(state: AdaptiveState, beliefs: Beliefs, key: np.uint64, first: int
     Many draws to a call: handing a state over takes longer than a draw.
     """
     count = beliefs.places.shape[0]
-    columns = beliefs.offer.columns.shape[0]
+    columns = beliefs.ones.columns.shape[0]
     several = state.sizes.several[0] > 0
     normals = np.empty((2 if several else 1) * (count + columns))
     # All draws of a state are made of the same numbers, whoever asks: most requests find them made.
@@ -334,7 +336,7 @@ def draw_best(state: AdaptiveState, beliefs: Beliefs, key: np.uint64, first: int
 def _draw_row(beliefs: Beliefs, row: int, width: float, normals: FloatArray, out: FloatArray) -> None:
     draw(
         CandidatePredictions(beliefs.mean[row], beliefs.of_columns[row], beliefs.own[row]),
-        beliefs.offer,
+        beliefs.ones,
         width,
         normals,
         out,

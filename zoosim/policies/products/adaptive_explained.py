@@ -6,7 +6,7 @@ import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.models.change_filter import mean as cell_mean
-from zoosim.models.shrunk_effects import CandidateInputs, CandidatePredictions, add_own, add_slopes, look
+from zoosim.models.shrunk_effects import CandidateColumns, CandidatePredictions, add_own, add_slopes, look
 from zoosim.models.standard_scores import unit_row
 from zoosim.policies.products.adaptive_from_log import model_weight
 from zoosim.policies.products.adaptive_parts import CURVES, offer_of, part_weights, shares_of, with_curves
@@ -80,13 +80,13 @@ class _Moves:
     visitor: float
     columns: FloatArray
     products: FloatArray
-    offer: CandidateInputs
+    ones: CandidateColumns
     view: CandidatePredictions
     names: IntArray
 
     def of(self, k: int) -> dict[str, float]:
         """Return the moves of a candidate."""
-        active = self.offer.active[self.offer.starts[k] : self.offer.starts[k + 1]]
+        active = self.ones.active[self.ones.starts[k] : self.ones.starts[k + 1]]
         moves = {f"column {self.names[a]}": float(self.columns[a]) for a in active}
         # All terms add up to the mean, so those of numbers are what the others leave of it.
         numbers = self.view.mean[k] - self.visitor - self.products[k] - sum(moves.values())
@@ -94,7 +94,7 @@ class _Moves:
 
     def chances(self, k: int) -> tuple[float, float, float]:
         """Return the expected chance of a candidate, and one standard deviation below and above."""
-        active = self.offer.active[self.offer.starts[k] : self.offer.starts[k + 1]]
+        active = self.ones.active[self.ones.starts[k] : self.ones.starts[k + 1]]
         mean = float(self.view.mean[k])
         spread = float(np.sqrt(self.view.own[k] ** 2 + (self.view.of_columns[active] ** 2).sum()))
         low, middle, high = (1.0 / (1.0 + np.exp(-logit)) for logit in (mean - spread, mean, mean + spread))
@@ -112,14 +112,14 @@ def _moves(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArra
         unit = with_curves(state, unit)
     offer = offer_of(state, candidates, shares_of(state, part_weights(state)))
     clock = float(state.updates[0])
-    columns = np.zeros(len(offer.columns))
+    columns = np.zeros(len(offer.ones.columns))
     products = np.zeros(len(offer.products))
     add_own(effects, model, clock, offer.products, 1.0, products)
     return _Moves(
-        visitor=add_slopes(effects, model, clock, unit, offer.columns, 1.0, np.zeros(len(offer.numbers)), columns),
+        visitor=add_slopes(effects, model, clock, unit, offer.ones.columns, 1.0, np.zeros(len(offer.numbers)), columns),
         columns=columns,
         products=products,
-        offer=offer,
+        ones=offer.ones,
         view=look(effects, model, clock, unit, offer),
         names=candidates.columns,
     )

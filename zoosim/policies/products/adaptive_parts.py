@@ -1,12 +1,22 @@
 """The parts of `Adaptive` that predict a reward: how each is believed, and what its effects say of candidates."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from zoosim.core.id_table import IN_USE, UNKNOWN
 from zoosim.core.jit import jit
-from zoosim.core.types import FloatArray
-from zoosim.linear.dense import dot, joined
-from zoosim.models.shrunk_effects import CandidateInputs, ShrunkEffects, add_own, add_slopes, add_up, fill_spreads
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.dense import dot, joined, scale_vector
+from zoosim.models import shrunk_effects
+from zoosim.models.shrunk_effects import (
+    CandidateColumns,
+    CandidateInputs,
+    ShrunkEffects,
+    add_own,
+    add_slopes,
+    add_up,
+)
 from zoosim.models.standard_scores import clipped, length_factor, scale_of
 from zoosim.policies.products.adaptive_sizes import GAIN, LOSS, MODELS, RAW, SIGN, goes_by_logarithms
 from zoosim.policies.products.adaptive_state import NUMBERS, AdaptiveCandidates, AdaptiveState
@@ -167,7 +177,8 @@ def offer_of(state: AdaptiveState, candidates: AdaptiveCandidates, shares: Float
     columns = np.empty(candidates.columns.shape[0], np.int64)
     for a in range(columns.shape[0]):
         columns[a] = state.columns.block_of[candidates.columns[a]]
-    return CandidateInputs(numbers, columns, candidates.starts, candidates.active, candidates.slots)
+    ones = CandidateColumns(columns, candidates.starts, candidates.active)
+    return CandidateInputs(numbers, ones, candidates.slots)
 
 
 @jit
@@ -183,52 +194,81 @@ def expect(
     clock = float(state.updates[0])
     for row in range(own.shape[0]):
         of_numbers = np.zeros(offer.numbers.shape[0])
-        by_column = np.zeros(offer.columns.shape[0])
+        by_column = np.zeros(offer.ones.columns.shape[0])
         base = 0.0
         asked = False
         for part in parts_of(row):
             if shares[part] > 0.0:
                 effects, model = _effects_of(state, part)
-                user = with_curves(state, unit) if part == CURVES else unit
-                base += add_slopes(effects, model, clock, user, offer.columns, shares[part], of_numbers, by_column)
+                user = _visitor_before(state, part, unit)
+                base += add_slopes(effects, model, clock, user, offer.ones.columns, shares[part], of_numbers, by_column)
                 asked = True
         if asked:
             add_up(offer, base, of_numbers, by_column, own[row], out[row])
     return out
 
 
-@jit
-def spread(
-    state: AdaptiveState,
-    shares: FloatArray,
-    unit: FloatArray,
-    offer: CandidateInputs,
-    of_columns: FloatArray,
-    own: FloatArray,
-) -> None:
-    """Write how far what is expected may be off to `of_columns (1 + MODELS, A)` and `own (1 + MODELS, K)`.
+class SpreadInputs(NamedTuple):
+    """What spreads of a request follow from: the parts' `shares`, the visitor's `unit` row, and the whole `offer`.
 
-    Of chances as the likeliest part has it; how large losses are is never drawn, and stays 0.
+    Spreads of chances are drawn `by_columns` and `by_products` times as wide.
     """
-    for row in range(own.shape[0]):
-        leader = 0
-        for part in parts_of(row):
-            if shares[part] > shares[leader]:
-                leader = part
-        if shares[leader] > 0.0 and row != 1 + LOSS:
-            effects, model = _effects_of(state, leader)
-            user = with_curves(state, unit) if leader == CURVES else unit
-            fill_spreads(effects, model, float(state.updates[0]), user, offer, of_columns[row], own[row])
+
+    shares: FloatArray
+    unit: FloatArray
+    offer: CandidateInputs
+    by_columns: float
+    by_products: float
 
 
 @jit
-def widen(state: AdaptiveState, offer: CandidateInputs, of_columns: FloatArray, own: FloatArray) -> None:
-    """Widen spreads of chances, by columns `of_columns (A,)` and by candidates `own (K,)`, of some of an offer."""
+def spread_inputs(state: AdaptiveState, shares: FloatArray, unit: FloatArray, offer: CandidateInputs) -> SpreadInputs:
+    """Return what spreads follow from, with how much wider they are drawn."""
     by_columns, by_products = how_much_wider(state, offer)
-    for a in range(of_columns.shape[0]):
-        of_columns[a] *= by_columns
-    for k in range(own.shape[0]):
-        own[k] *= by_products
+    return SpreadInputs(shares, unit, offer, by_columns, by_products)
+
+
+@jit
+def spread_columns(state: AdaptiveState, inputs: SpreadInputs, columns: IntArray, out: FloatArray) -> None:
+    """Write how far what is expected of columns may be off to `out (1 + MODELS, A)`: `columns (A,)`, as slots."""
+    for row in range(out.shape[0]):
+        leader = _leader_of(inputs.shares, row)
+        if leader > 0:
+            effects, model = _effects_of(state, leader)
+            user = _visitor_before(state, leader, inputs.unit)
+            shrunk_effects.spread_columns(effects, model, float(state.updates[0]), user, columns, out[row])
+    scale_vector(out[0], inputs.by_columns)
+
+
+@jit
+def spread_own(state: AdaptiveState, inputs: SpreadInputs, places: IntArray, out: FloatArray) -> None:
+    """Write how far what is expected of single candidates may be off, those at `places (k,)`, to `out (1 + MODELS, k)`.
+
+    Of chances as the likeliest part has it; how large losses are is never drawn, and stays as it is.
+    """
+    for row in range(out.shape[0]):
+        leader = _leader_of(inputs.shares, row)
+        if leader > 0:
+            effects, model = _effects_of(state, leader)
+            user = _visitor_before(state, leader, inputs.unit)
+            shrunk_effects.spread_own(effects, model, float(state.updates[0]), user, inputs.offer, places, out[row])
+    scale_vector(out[0], inputs.by_products)
+
+
+@jit
+def _leader_of(shares: FloatArray, row: int) -> int:
+    """Return the part whose spreads a row is drawn by, the likeliest; 0 for none."""
+    leader = 0
+    for part in parts_of(row):
+        if shares[part] > shares[leader]:
+            leader = part
+    return leader if row != 1 + LOSS else 0
+
+
+@jit
+def _visitor_before(state: AdaptiveState, part: int, unit: FloatArray) -> FloatArray:
+    """Return a visitor as a part reads it."""
+    return with_curves(state, unit) if part == CURVES else unit
 
 
 @jit
@@ -249,7 +289,7 @@ def how_much_wider(state: AdaptiveState, offer: CandidateInputs) -> tuple[float,
     known = state.products.counts[IN_USE]
     # Capture and recapture (Lincoln-Petersen): `known` of all products were shown, and `shown` of these candidates.
     products = known * count / shown if shown > 0 else float(known + count)
-    effects = max(1, offer.columns.shape[0]) * (1 + state.segments.binary.shape[0])
+    effects = max(1, offer.ones.columns.shape[0]) * (1 + state.segments.binary.shape[0])
     of_columns = _grown_to(COLUMN_WIDTH, rewards / effects / COLUMN_REWARDS)
     return of_columns, _grown_to(OWN_WIDTH, rewards / products / OWN_REWARDS)
 

@@ -57,6 +57,35 @@ def test_a_learner_that_starts_again_tells_of_no_state_before_the_end_of_the_log
     asyncio.run(use())
 
 
+@pytest.mark.parametrize(("taken", "pause"), [(0.0, 0.1), (0.004, 0.4), (0.5, 1.0)])
+def test_the_next_message_comes_the_later_the_longer_the_last_one_took(
+    tmp_path: Path, taken: float, pause: float
+) -> None:
+    """A hundred times what it took, .1 s at least and 1 s at most."""
+    time = MockTime()
+
+    class SlowListener(Listener):
+        def send(self, content: bytes) -> None:
+            super().send(content)
+            time.pass_by(taken)
+
+    async def use() -> None:
+        async with running(tmp_path / "service", make_model(tmp_path)) as service:
+            listener = SlowListener()
+            started = LogLearner(LearnerJob(service.address, 60.0), listener, Machine(clock=time.clock()))
+            started.begin()
+            started.step()
+            await visit(service, 0)
+            time.pass_by(pause - 0.001)
+            started.step()
+            assert len(listener.positions) == 1
+            time.pass_by(0.002)
+            started.step()
+            assert len(listener.positions) == 2
+
+    asyncio.run(use())
+
+
 def test_a_launch_older_than_the_log_is_watched_after_a_restart(tmp_path: Path) -> None:
     """What it earned so far is lost, but its guardrails are not."""
     model = make_model(tmp_path)

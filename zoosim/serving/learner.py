@@ -29,7 +29,13 @@ from zoosim.serving.store.address import Address
 from zoosim.serving.store.base import LostRows, Store
 
 SECONDS_BETWEEN_MESSAGES = 0.1
-"""Between two messages to the ranker: each compares the whole state, which takes milliseconds of a core."""
+"""Between two messages to the ranker, at least."""
+
+MOST_BETWEEN_MESSAGES = 1.0
+"""Seconds after which the next message goes out, however long the last one took."""
+
+MESSAGE_SHARE = 0.01
+"""Share of the time that messages may take: each compares the whole state, and whoever gets it works as long on it."""
 
 SECONDS_BETWEEN_REPORTS = 1.0
 """Between two reports on a launch, and on what the log holds over time, which take milliseconds."""
@@ -134,6 +140,7 @@ class LogLearner:
         # announces that it serves.
         self._is_new = True
         self._published_at = -math.inf
+        self._pause = SECONDS_BETWEEN_MESSAGES
         self._reported = -1
         self._reported_at = -math.inf
         self._bounded = 0
@@ -248,6 +255,7 @@ class LogLearner:
         return rows[1:]
 
     def _publish(self) -> None:
+        began_at = self._passed()
         arms = self._replica.arms
         # A publisher knows what its last message said, and tells the difference. Without it all is told.
         publishers = {} if self._ranker.wants_whole else self._publishers
@@ -285,6 +293,8 @@ class LogLearner:
         self._is_new = False
         self._published = self._replica.position
         self._published_at = self._passed()
+        pause = (self._published_at - began_at) / MESSAGE_SHARE
+        self._pause = max(SECONDS_BETWEEN_MESSAGES, min(pause, MOST_BETWEEN_MESSAGES))
 
     def _report_is_due(self) -> bool:
         is_new = self._reported != self._replica.position
@@ -306,7 +316,7 @@ class LogLearner:
         is_new = self._is_new or self._published != self._replica.position or has_report
         if not is_new or self._replica.start is None:
             return False
-        return self._passed() - self._published_at >= SECONDS_BETWEEN_MESSAGES
+        return self._passed() - self._published_at >= self._pause
 
     def _snapshot_is_due(self) -> bool:
         is_old = self._passed() - self._saved_at > self._job.snapshot

@@ -148,7 +148,7 @@ def take_changes(policy: Policy, message: StateChanges) -> None:
     """Write changed lines into the state of a policy that has what was published before."""
     if not message.lines:
         return
-    # In place where that is possible: unpacking a state checks and copies all of it, ten times a second.
+    # In place where that is possible: unpacking a state checks and copies all of it each time.
     if _is_written_in_place(policy):
         policy.change_state(lambda arrays: _write(message.lines, arrays))
         return

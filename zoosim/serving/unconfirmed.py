@@ -1,7 +1,7 @@
 """Effects of a service's own decisions on a policy's clocks until its learner, in another process, confirms them.
 
-A tenth of a second passes until the learner tells of a decision. If it moved nothing until then, all visitors that come
-meanwhile would be shown what is overdue, since nobody seems to have been shown it.
+From a tenth of a second up to one passes until the learner tells of a decision. If it moved nothing until then, all
+visitors that come meanwhile would be shown what is overdue, since nobody seems to have been shown it.
 """
 
 from collections import deque
@@ -34,7 +34,7 @@ class UnconfirmedDecisions:
         """
         if self._learned is None:
             # Copied as late as the first decision since the learner's message, so that a policy whose clocks nothing
-            # moves is not copied ten times a second.
+            # moves is not copied with each.
             self._learned = {name: array.copy() for name, array in _clocks(policy).items()}
         self._noted.append((position, context, action))
         policy.note_decision(context, action, is_confirmed=False)

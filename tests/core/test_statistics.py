@@ -15,6 +15,7 @@ from zoosim.core.statistics import (
     cut,
     holm,
     mean_interval,
+    mean_intervals,
     paired_test,
     paired_tests,
     seeds_to_settle,
@@ -51,6 +52,13 @@ def test_an_interval_is_scipys(n: int) -> None:
     found = mean_interval(values)
     expected = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
     assert found == pytest.approx((values.mean(), *expected), rel=1e-10)
+
+
+@pytest.mark.parametrize("m", [2, 9, 300])
+def test_intervals_of_rows_are_those_of_each_row(m: int) -> None:
+    columns = np.random.default_rng(m).normal(0.7, 0.1, (m, 5))
+    for row, *found in zip(columns.T, *mean_intervals(columns.T), strict=True):
+        assert tuple(found) == mean_interval(row)
 
 
 def test_intervals_cover_the_truth_95_times_in_a_hundred() -> None:

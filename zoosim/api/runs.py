@@ -6,6 +6,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -466,16 +467,20 @@ def finish_run(
     folder = _folder(path)
     whole = finished_plan(folder.read_config())
     comparison = Comparison(whole, folder, [*_earlier_failures(folder, outcome.failures), *outcome.failures])
-    folder.write_rows(folder.trials())
+    # Rows are written beside the summary and the page, which take as long.
+    with ThreadPoolExecutor(1) as beside:
+        rows_are_written = beside.submit(folder.write_rows, folder.trials())
+        summary = comparison.summary(outcome.seconds + folder.old_summary().get("wall_seconds", 0.0))
+        command = _command(whole, path, temporary is None)
+        result = RunResult(
+            whole, path, summary, comparison.verdict(), outcome.failures, outcome.notes, command, comparison, temporary
+        )
+        page = result.page()
+        rows_are_written.result()
     if csv or (path / "rows.csv").exists():
         folder.write_csv()
-    summary = comparison.summary(outcome.seconds + folder.old_summary().get("wall_seconds", 0.0))
     folder.write_summary(summary)
-    command = _command(whole, path, temporary is None)
-    result = RunResult(
-        whole, path, summary, comparison.verdict(), outcome.failures, outcome.notes, command, comparison, temporary
-    )
-    write_text(path / "report.html", result.page())
+    write_text(path / "report.html", page)
     return result
 
 

@@ -27,6 +27,7 @@ from zoosim.core.statistics import (
     PairedTest,
     cut,
     mean_interval,
+    mean_intervals,
     paired_tests,
     seeds_to_settle,
 )
@@ -449,8 +450,7 @@ def _band(stack: FloatArray, top: float | FloatArray) -> tuple[FloatArray, Float
     """Return mean, low and high `(n,)` of curves `(seeds, n)`; what is not negative has no band below 0."""
     if len(stack) < 2:
         return stack[0], stack[0], stack[0]
-    intervals = [mean_interval(column) for column in stack.T]
-    mean, low, high = (np.array([row[k] for row in intervals], float) for k in range(3))
+    mean, low, high = mean_intervals(stack.T)
     return mean, np.where(mean >= 0.0, np.maximum(low, 0.0), low), np.where(mean <= top, np.minimum(high, top), high)
 
 

@@ -72,8 +72,21 @@ def mean_interval(values: Sequence[float] | FloatArray, tests: int = 1) -> Inter
     mean = float(array.mean())
     if len(array) < 2:
         return Interval(mean, None, None)
-    half = t_quantile(len(array) - 1, 1 - 0.025 / tests) * float(array.std(ddof=1)) / math.sqrt(len(array))
+    half = float(_half_widths(array, tests))
     return Interval(mean, mean - half, mean + half)
+
+
+def mean_intervals(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mean, low and high `(n,)` of `rows (n, m)` of at least 2 values, each as `mean_interval` has them."""
+    rows = np.ascontiguousarray(rows)  # so that numpy sums each row as it sums one alone
+    mean, half = rows.mean(axis=-1), _half_widths(rows)
+    return mean, mean - half, mean + half
+
+
+def _half_widths(rows: FloatArray, tests: int = 1) -> FloatArray:
+    count = rows.shape[-1]
+    halves: FloatArray = t_quantile(count - 1, 1 - 0.025 / tests) * rows.std(axis=-1, ddof=1) / math.sqrt(count)
+    return halves
 
 
 def share_intervals(hits: IntArray, trials: int) -> tuple[FloatArray, FloatArray]:

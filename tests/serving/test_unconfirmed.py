@@ -11,6 +11,7 @@ import pytest
 
 from tests.serving.shop import PRODUCTS, make_model, running
 from zoosim.policies.kernel import KernelPolicy
+from zoosim.policies.products.adaptive import Adaptive
 from zoosim.serving.bodies import DecideBody, FeedbackBody
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.publishing import News, Publisher
@@ -100,6 +101,31 @@ def test_the_state_is_the_learners_but_for_clocks_of_decisions_that_it_has_not_r
         await service.tick()
         learner.tell()
         assert state_of(policy) == state_of(learner.replica.champion.model.policy)
+
+    with_learner(tmp_path, model, use)
+
+
+def test_clocks_that_decisions_come_to_depend_on_are_moved_by_those_before(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decisions move clocks only while these are read; the learner's message may change whether they are."""
+
+    async def use(service: Service, learner: Learner) -> None:
+        await service.decide(DecideBody())
+        learner.tell()
+        policy = service.model.policy
+        before = {name: array.tolist() for name, array in clocks_of(policy).items()}
+        monkeypatch.setattr(Adaptive, "goes_by_clocks", False)
+        for _ in range(20):
+            await service.decide(DecideBody())
+        assert {name: array.tolist() for name, array in clocks_of(policy).items()} == before
+        newest = service._reader.last()
+        assert newest is not None
+        monkeypatch.setattr(Adaptive, "goes_by_clocks", True)
+        learner.tell(until=newest.seq - 5)
+        now = {name: array.tolist() for name, array in clocks_of(policy).items()}
+        learner.tell()
+        assert now == {name: array.tolist() for name, array in clocks_of(policy).items()}
 
     with_learner(tmp_path, model, use)
 

@@ -200,6 +200,11 @@ class Policy(Stateful, ABC):
         return None
 
     @property
+    def goes_by_clocks(self) -> bool:
+        """True where decisions depend on the `clocks`, as long as nothing is learned; else moving them can wait."""
+        return bool(self.clocks)
+
+    @property
     def learns_from_rewards(self) -> bool:
         """True where a decision and its reward teach the policy, as `Model.learn` and a service tell them."""
         return self.learns_online and not self.looks_ahead

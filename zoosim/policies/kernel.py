@@ -383,6 +383,7 @@ class KernelPolicy(DrawingPolicy, TabulatingPolicy):
             action = copied.select_action(context)
             copied.decide(context)
             if self.clocks:
+                _ = copied.goes_by_clocks
                 copied.note_decision(context, action, is_confirmed=False)
             copied.recommend(context)
             copied.update(context, action, max(0.0, self.rewards[0]))

@@ -80,7 +80,7 @@ class ServedArm:
         self.learned: Mapping[str, int] = {}
         self.is_asking = False
         self._replica = replica
-        self._unconfirmed = UnconfirmedDecisions()
+        self._unconfirmed = UnconfirmedDecisions(replica.learning.moved_by)
         self._knows_whole = False
         self._source: CandidateSource | None = None
 
@@ -121,8 +121,7 @@ class ServedArm:
         # The learner may have told of the row already, before the writer's answer to it arrived here.
         if not policy.clocks or position <= self.state or decision.origin != self.origin or not self._replica.learns:
             return
-        for context, action in self._replica.learning.moved_by(decision):
-            self._unconfirmed.note(policy, position, context, action)
+        self._unconfirmed.note(policy, position, decision)
 
     def take_version(self, row: Row | None, version: int) -> None:
         """Take over an older version of a product from its row, if that is it."""

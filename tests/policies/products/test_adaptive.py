@@ -17,6 +17,7 @@ from zoosim.core.types import FloatArray
 from zoosim.models.shrunk_effects import CandidateInputs
 from zoosim.policies.products.adaptive import Adaptive
 from zoosim.policies.products.adaptive_parts import (
+    CELLS,
     how_much_wider,
     offer_of,
     part_weights,
@@ -522,6 +523,23 @@ def test_a_draw_is_a_number_below_1() -> None:
     with pytest.raises(PolicyError, match=r"draw: got 1.0, expected a number from 0 up to, but not including, 1"):
         policy.decide(context([1], CATEGORIES), 1.0)
     assert policy.decide(context([1], CATEGORIES), 0.0).propensities.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("loss_of_cells", "lead"), [(0.0, True), (10.0, False)])
+def test_decisions_depend_on_clocks_only_while_cells_lead(loss_of_cells: float, lead: bool) -> None:
+    """After 2,000 visits that were shown the first category the others are overdue."""
+    policy = made(1, CATEGORIES, due=0.1)
+    page = context([1.0], CATEGORIES)
+    for visit in range(60):
+        policy.note_decision(page, visit % 6)
+        policy.update(page, visit % 6, float(visit % 6 < 2))
+    policy.state.losses[:] = 0.0
+    policy.state.losses[CELLS] = loss_of_cells
+    before = policy.propensities(page)
+    for _ in range(2_000):
+        policy.note_decision(page, 0, is_confirmed=False)
+    assert policy.goes_by_clocks is lead
+    assert np.array_equal(policy.propensities(page), before) is not lead
 
 
 def test_a_policy_that_gets_changed_lines_decides_as_one_that_is_loaded() -> None:

@@ -49,7 +49,7 @@ from zoosim.policies.products.adaptive_from_log import (
     weights_in_common,
 )
 from zoosim.policies.products.adaptive_kernel import KERNEL, distribution_of_new, distributions, move_clocks, note_shown
-from zoosim.policies.products.adaptive_parts import PARTS
+from zoosim.policies.products.adaptive_parts import CELLS, LEADING_WEIGHT, PARTS, part_weights
 from zoosim.policies.products.adaptive_sizes import new_sizes
 from zoosim.policies.products.adaptive_state import (
     BLOCKS,
@@ -140,6 +140,11 @@ class Adaptive(KernelPolicy):
     margin: float = parameter(
         0.05, low=0, high=1, help="after a log: share below the best expected reward down to which others are tried"
     )
+
+    @property
+    def goes_by_clocks(self) -> bool:
+        """True while cells lead, so that a category that was not shown for long is shown."""
+        return bool(part_weights(self.state)[CELLS] > LEADING_WEIGHT)
 
     def _decided(self, request: CheckedRequest, candidates: Any, action: int) -> None:
         state: AdaptiveState = self.state

@@ -16,6 +16,7 @@ from zoosim.policies.choice import DRAWS, first_of_each
 from zoosim.policies.products.adaptive_from_log import model_weight, predict_rewards
 from zoosim.policies.products.adaptive_parts import (
     CELLS,
+    LEADING_WEIGHT,
     LEAST_WEIGHT,
     expect,
     offer_of,
@@ -198,7 +199,7 @@ def _without_overdue(
     allowed = available.copy()
     s = cells.segment
     firsts = cells.firsts
-    if weight <= 0.5 or s < 0:
+    if weight <= LEADING_WEIGHT or s < 0:
         return allowed
     sizes = _expected_sizes(state, mean)
     largest = np.abs(sizes).max()

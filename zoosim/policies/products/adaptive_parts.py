@@ -33,6 +33,9 @@ HEAD_START = 2.0
 LEAST_WEIGHT = 0.02
 """Weight below which a part has no say."""
 
+LEADING_WEIGHT = 0.5
+"""Weight of the cells above which they lead: a category that is overdue is shown."""
+
 COLUMN_WIDTH, OWN_WIDTH = 1.5, 2.0
 """Largest factors by which draws widen the effects of columns, and what differs between single products, their own
 effects and numbers, where there are rewards enough to try them."""

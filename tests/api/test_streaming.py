@@ -103,3 +103,29 @@ def test_rows_have_to_be_in_order_of_time(tmp_path: Path) -> None:
     write_parquet(pl.read_parquet(log).reverse(), log, read_meta(log))
     with pytest.raises(DataError, match="its rows are not in order of time, as training needs where rows are read in"):
         trained(log, tmp_path / "m.zoosim", ["linucb"], stream=True)
+
+
+def with_action_space(log: Path, action_space: str) -> Path:
+    """Name the action space in the file of a log; return that."""
+    write_parquet(pl.read_parquet(log), log, {**read_meta(log), "action_space": action_space})
+    return log
+
+
+@pytest.mark.parametrize("action_space", ["rankings", "boosts"])
+def test_logs_of_other_actions_are_refused_by_name(tmp_path: Path, action_space: str) -> None:
+    log = with_action_space(imported(tmp_path, n=300), action_space)
+    refused = rf"log\.parquet: is a log of {action_space}, and in blocks logs of products alone are read; leave out"
+    with pytest.raises(DataError, match=refused):
+        zoosim.evaluate(log, ["linucb"], train=True, stream=True, progress=None)
+    with pytest.raises(DataError, match=refused):
+        trained(log, tmp_path / "m.zoosim", ["linucb"], stream=True)
+
+
+def test_a_world_is_fitted_in_memory_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = imported(tmp_path, n=300)
+    monkeypatch.setattr("zoosim.core.memory.available_memory", lambda: 2e5)
+    with pytest.raises(ConfigError, match=r"a fit to 300 rows: needs 0\.0 GB of memory, 0\.0 GB are left; fit it"):
+        zoosim.fit_world(log, progress=None)
+    monkeypatch.setattr(stream, "available_memory", lambda: 1e3)
+    with pytest.raises(DataError, match=r"log\.parquet: takes more memory than is left, and fit-world goes over all"):
+        zoosim.fit_world(log, progress=None)

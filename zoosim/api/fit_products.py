@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import write_text
+from zoosim.core.memory import check_memory
 from zoosim.core.parameters import shown
 
 if TYPE_CHECKING:
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from zoosim.fitting.look_ahead import LookAhead
     from zoosim.logs.log import Log
     from zoosim.worlds.fitted.shop import FittedShop
+
+
+ROW_BYTES, FEATURE_BYTES = 900, 32
+"""What a fit takes for each row and each of its features beside the log, at least: most for draws of held-out rows."""
+
+ADVICE = "fit it to fewer rows, such as the latest"
 
 
 def fit_products(
@@ -46,14 +53,16 @@ def fit_products(
         The shop, and the checks of it by held-out rows; of a log of lives, or with `gone_after`, a `LookAhead`.
 
     Raises:
-        ConfigError: an option does not go with the log, or the folder cannot be written to.
-        DataError: the log cannot be read, or its numbers cannot be computed with.
+        ConfigError: an option does not go with the log, the fit takes more memory than is left, or the folder cannot
+            be written to.
+        DataError: the log cannot be read, does not fit in memory, or its numbers cannot be computed with.
     """
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.fit_visitors import fit_visitors
     from zoosim.api.logs import writable_folder
     from zoosim.api.served import open_log
+    from zoosim.api.streaming import is_streamed
     from zoosim.core.action_space import PRODUCTS
     from zoosim.fitting import check_fit, fit_shop
     from zoosim.fitting.fit import MOST_ROWS, OBJECTIVE, with_reward
@@ -62,11 +71,16 @@ def fit_products(
 
     if reward in READ and reward != OBJECTIVE:
         raise ConfigError(f"reward: got {shown(reward)}, which is no reward, expected a column of what visits earn")
+    if is_streamed(log, None, {}, {}, {}):
+        why = "takes more memory than is left, and fit-world goes over all rows many times, so it reads logs whole"
+        raise DataError(f"{log}: {why}; {ADVICE}")
     columns = [] if reward in (None, OBJECTIVE) or isinstance(log, Log) else [reward]
     loaded = open_log(log, action_space=PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
     rewarded = with_reward(loaded, reward)
     if gone_after is not None or loaded.lives is not None:
         return fit_visitors(rewarded, out, gone_after=gone_after, seed=seed, progress=progress)
+    n_bytes = len(rewarded) * (ROW_BYTES + FEATURE_BYTES * rewarded.features.shape[1])
+    check_memory(n_bytes, f"fit-world: a fit to {len(rewarded):,} rows", ADVICE)
     # Before minutes of work, which a folder that cannot be written to would waste.
     folder = None if out is None else writable_folder(out, "held_out")
     with threadpool_limits(1), _computable(rewarded):  # with more, the last digits depend on how many there are

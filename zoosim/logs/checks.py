@@ -126,7 +126,7 @@ def id_faults(frame: pl.DataFrame) -> Iterator[Fault]:
 
 def expected_id(*, shows_positions: bool) -> str:
     """Say what is expected of a decision_id, in a log whose rows stand at several positions or at one."""
-    hint = " (unless visits show rankings: --rankings)" if shows_positions else ""
+    hint = " (unless visits show rankings: evaluate --rankings)" if shows_positions else ""
     return f"an id that no earlier row has{hint}"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from zoosim.linear.dense import BLOCK, add_product, dot, quadratic_forms
+from zoosim.linear.dense import BLOCK, add_product, bound_of_forms, dot, quadratic_forms
 
 SIZES = [*range(10), 33]
 PRECISIONS = [np.float32, np.float64]
@@ -105,3 +105,22 @@ def test_a_quadratic_form_adds_columns_in_order(count: int, dim: int) -> None:
     quadratic_forms(rows, matrix, out)
     assert np.array_equal(out, expected)
     close(out, np.einsum("ni,ij,nj->n", rows, matrix, rows), dim * dim, np.float64)
+
+
+@pytest.mark.parametrize("dim", SIZES[1:])
+@pytest.mark.parametrize("lowest", [-1.0, 0.0, 1e-9, 1.0])
+def test_forms_of_vectors_of_length_1_stay_below_their_bound(dim: int, lowest: float) -> None:
+    """By the largest eigenvalue, whatever the others are; and not far below. The upper half is not read."""
+    rng = np.random.default_rng(dim)
+    axes, _ = np.linalg.qr(rng.normal(size=(dim, dim)))
+    eigenvalues = np.linspace(1.0, lowest, dim)
+    matrix = (axes * eigenvalues) @ axes.T * 1e6
+    out = np.empty(1)
+    quadratic_forms(axes[:, :1].T.copy(), matrix, out)
+    bound = bound_of_forms(np.tril(matrix))
+    assert out[0] <= bound
+    assert 1e6 <= bound <= 1e6 * dim ** (1 / 16) * (1.0 + 1e-5)
+
+
+def test_the_bound_of_zeros_is_zero() -> None:
+    assert bound_of_forms(np.zeros((3, 3))) == 0.0

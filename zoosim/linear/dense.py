@@ -169,6 +169,53 @@ def quadratic_forms(rows: FloatArray, matrix: FloatArray, out: FloatArray) -> No
                 out[start + n] += inner[n] * columns[i, n]
 
 
+SQUARINGS = 3
+"""With 3, `bound_of_forms` is at most n^(1/16) times the least bound: 1.24 times for 32 columns."""
+
+ALLOWED = 1.0 + 1e-6
+"""What rounding may take from a bound, and more."""
+
+
+@jit
+def bound_of_forms(matrix: FloatArray) -> float:
+    """Return a number that x' M x is at most, as `quadratic_forms` computes it, for every x of length 1.
+
+    M `(m, m)` is read as symmetric, by its lower half. For its largest eigenvalue l, l^8 is one of M^8, which is at
+    most the square root of the sum of all squared entries of M^8.
+    """
+    dim = matrix.shape[0]
+    power = np.empty((dim, dim))
+    largest = 0.0
+    for i in range(dim):
+        for j in range(i + 1):
+            power[i, j] = power[j, i] = matrix[i, j]
+            largest = max(largest, abs(matrix[i, j]))
+    if largest == 0.0:
+        return 0.0
+    for i in range(dim):
+        scale_vector(power[i], 1.0 / largest)
+    for _ in range(SQUARINGS):
+        square = np.zeros((dim, dim))
+        add_matrix(power, power, square)
+        power = square
+    bound = 0.0
+    for i in range(dim):
+        bound += dot(power[i], power[i])
+    for _ in range(1 + SQUARINGS):
+        bound = np.sqrt(bound)
+    return ALLOWED * largest * bound
+
+
+@jit
+def fill_square_lengths(columns: FloatArray, out: FloatArray) -> None:
+    """Write the sum of squares of each column `(m, n)` to `out (n,)`."""
+    for n in range(out.shape[0]):
+        out[n] = 0.0
+    for i in range(columns.shape[0]):
+        for n in range(out.shape[0]):
+            out[n] += columns[i, n] ** 2
+
+
 @jit
 def is_dense(rows: FloatArray) -> bool:
     """Return whether more than half of the numbers are not 0: then skipping zeros costs more than it saves."""

@@ -24,7 +24,7 @@ from zoosim.core.arrays import copy_overlap
 from zoosim.core.jit import jit
 from zoosim.core.limits import COUNTS, NOT_NEGATIVE, covariance_flaws
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.dense import add_product, dot, quadratic_forms
+from zoosim.linear.dense import add_product, bound_of_forms, dot, quadratic_forms
 
 BASE, USER, NUMBER, CROSS, COLUMN, TASTE, OWN, TAU = range(8)
 """Columns of `priors (M, 8)`: variances of the constant, a visitor's features, a product's numbers, products of both,
@@ -564,6 +564,24 @@ def spread_own(
             for n in range(rows.shape[1]):
                 rows[k - start, n] = offer.numbers[n, places[k]]
         quadratic_forms(rows[: stop - start], covariance, out[start:stop])
+    _to_deviations(effects, m, clock, offer.products, places, out)
+
+
+@jit
+def bound_own(
+    effects: ShrunkEffects,
+    m: int,
+    clock: float,
+    user: FloatArray,
+    offer: CandidateInputs,
+    square_lengths: FloatArray,
+    places: IntArray,
+    out: FloatArray,
+) -> None:
+    """Write what `spread_own` says at most, by the `square_lengths (K,)` of candidates' numbers: a product each."""
+    most = bound_of_forms(_numbers_covariance(effects, m, clock, user, offer.numbers.shape[0]))
+    for k in range(places.shape[0]):
+        out[k] = most * square_lengths[places[k]]
     _to_deviations(effects, m, clock, offer.products, places, out)
 
 

@@ -15,6 +15,7 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import IN_USE, find_slot, renew_slots
 from zoosim.core.types import FloatArray
 from zoosim.models.shrunk_effects import CandidateInputs
+from zoosim.policies.choice import DRAWS
 from zoosim.policies.products.adaptive import Adaptive
 from zoosim.policies.products.adaptive_parts import (
     CELLS,
@@ -27,6 +28,7 @@ from zoosim.policies.products.adaptive_parts import (
     spread_own,
 )
 from zoosim.policies.products.adaptive_sizes import MODELS
+from zoosim.policies.requests import checked_request
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableWorld
@@ -438,6 +440,74 @@ def test_both_kinds_of_spreads_are_widened() -> None:
     per_effect, per_product = 40 / (3 * 2) / 5.0, 40 / 7 / 0.2  # a slot of products is nobody's
     np.testing.assert_allclose(of_columns, 1.0 + 0.5 * per_effect**2 / (1.0 + per_effect**2))
     np.testing.assert_allclose(own, 1.0 + per_product**2 / (1.0 + per_product**2))
+
+
+def numbers_alone(rng: np.random.Generator) -> FloatArray:
+    return rng.normal(size=(700, 20))
+
+
+def many_alike(rng: np.random.Generator) -> FloatArray:
+    return rng.normal(size=(4, 20))[rng.integers(0, 4, 700)]
+
+
+def numbers_and_columns(rng: np.random.Generator) -> FloatArray:
+    return np.hstack([rng.normal(size=(700, 12)), np.eye(5)[rng.integers(0, 5, 700)]])
+
+
+def one_far_out(rng: np.random.Generator) -> FloatArray:
+    """All are near each other, but for one, whose spread is by far the largest, and one of zeros."""
+    products = 1e-3 * rng.normal(size=(700, 20))
+    products[13], products[14] = 1e3, 0.0
+    return products
+
+
+def widest(arrays: dict[str, np.ndarray]) -> None:
+    """Make spreads so wide that several of most draws are cut at the farthest logit: the first of these wins."""
+    for name in ("effects.shared_cov", "effects.own_var", "curves.shared_cov", "curves.own_var"):
+        arrays[name] *= 1e4
+
+
+def nothing_else_unknown(arrays: dict[str, np.ndarray]) -> None:
+    """Leave no spread but that of the products themselves, the same for most, and little else to tell them apart."""
+    for name in ("effects", "curves"):
+        arrays[f"{name}.shared_cov"] *= 0.0
+        arrays[f"{name}.shared"] *= 0.0
+
+
+def reward_of(pays: float, size: float, rng: np.random.Generator) -> float:
+    return size if rng.random() < pays else 0.0
+
+
+@pytest.mark.parametrize("change", [None, widest, nothing_else_unknown])
+@pytest.mark.parametrize(
+    ("make", "visits", "size"),
+    [
+        (numbers_alone, 0, 1.0),
+        (numbers_alone, 300, 1.0),
+        (numbers_alone, 100, -1.0),
+        (many_alike, 100, 1.0),
+        (numbers_and_columns, 200, 1.0),
+        (numbers_and_columns, 200, -1.0),
+        (one_far_out, 50, 1.0),
+    ],
+)
+def test_candidates_left_out_of_a_draw_would_not_have_won_it(
+    make: Callable[[np.random.Generator], FloatArray], visits: int, size: float, change: Any
+) -> None:
+    """Of many candidates, each of the posterior's draws finds the one that it finds with all spreads."""
+    rng = np.random.default_rng(0)
+    products = make(rng)
+    policy = made(3, products)
+    for visit in range(visits):
+        policy.update(context(rng.normal(size=3).tolist(), products), visit % 40, reward_of(0.3, size, rng))
+    if change is not None:
+        policy.change_state(change)
+    page = context(rng.normal(size=3).tolist(), products, (rng.random(700) < 0.9).tolist())
+    request, candidates = checked_request(page, policy.spec), policy.attach(page)
+    chosen = [policy._draw_action(request, candidates, (n + 0.5) / DRAWS) for n in range(DRAWS)]
+    shares = np.bincount(chosen, minlength=700) / DRAWS
+    np.testing.assert_array_equal(shares, policy._distribution(request, candidates))
+    assert len(set(chosen)) > 1
 
 
 @pytest.mark.slow

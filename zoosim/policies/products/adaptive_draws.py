@@ -1,43 +1,20 @@
-"""Beliefs of `Adaptive` about a request, and the draws from them that decide."""
-
-from typing import NamedTuple
+"""The draws from what `Adaptive` believes of a request, which decide."""
 
 import numpy as np
 
-from zoosim.core.id_table import IN_USE, renew_slots
 from zoosim.core.jit import jit
 from zoosim.core.normals import fill_normals, remember
 from zoosim.core.rng import beta
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models import change_filter
-from zoosim.models.shrunk_effects import CandidateColumns, CandidatePredictions, columns_among, draw
-from zoosim.models.standard_scores import unit_row
-from zoosim.policies.choice import DRAWS, first_of_each
-from zoosim.policies.products.adaptive_from_log import model_weight, predict_rewards
-from zoosim.policies.products.adaptive_parts import (
-    CELLS,
-    LEADING_WEIGHT,
-    LEAST_WEIGHT,
-    expect,
-    offer_of,
-    part_weights,
-    shares_of,
-    spread_columns,
-    spread_inputs,
-    spread_own,
-)
-from zoosim.policies.products.adaptive_sizes import (
-    GAIN,
-    LOSS,
-    RAW,
-    SIGN,
-    RewardSizeModels,
-    are_losses,
-    goes_by_logarithms,
-    size_of,
-)
-from zoosim.policies.products.adaptive_state import AdaptiveCandidates, AdaptiveState, expected_click
-from zoosim.policies.products.segments import find
+from zoosim.models.shrunk_effects import CandidatePredictions, draw
+from zoosim.policies.choice import DRAWS, posterior_key
+from zoosim.policies.products.adaptive_beliefs import Beliefs, SegmentCells, expect_among
+from zoosim.policies.products.adaptive_from_log import predict_rewards
+from zoosim.policies.products.adaptive_parts import LEAST_WEIGHT, SpreadInputs, bound_own, spread_own
+from zoosim.policies.products.adaptive_sizes import RewardSizeModels, are_losses
+from zoosim.policies.products.adaptive_state import AdaptiveCandidates, AdaptiveState
+from zoosim.policies.products.adaptive_worth import fill_worth, logit_of
 
 PRIOR_VISITS, PRIOR_EVENTS = 2.0, 1.0
 """Weight of what all cells have in common when a cell begins anew: in visits, and in rewards of the rarer kind.
@@ -51,53 +28,12 @@ LEAST_CHANCE = 1e-3
 SIZE_WIDTH = 0.5
 """Width of the draws of sizes relative to those of chances, before there are rewards enough to try more."""
 
-FARTHEST_LOGIT = 12.0
+MANY, MANY_PER_NUMBER = 512, 16
+"""Candidates, and candidates per number of theirs, from which on it pays to work out few of their spreads: what this
+takes grows with the third power of how many numbers they have."""
 
-
-class SegmentCells(NamedTuple):
-    """Cells of a `segment`, -1 for a new one, and the R categories of a request.
-
-    `firsts (R,)` are the first available candidate of each, -1 without; `chances (R,)` of a reward, 0 for those that
-    are not asked. `numbers (R,)` are their places among the segment's `filters (G, H, 3)`, which count where a cell
-    `is_tried (R,)`.
-    """
-
-    segment: int
-    firsts: IntArray
-    chances: FloatArray
-    is_tried: BoolArray
-    numbers: IntArray
-    filters: FloatArray
-
-
-class Beliefs(NamedTuple):
-    """Beliefs about the K candidates of a request that may be chosen, `places (K,)` among all candidates.
-
-    `mean (1 + MODELS, K)` is what is expected of the logit of a reward and of scores of its size; `of_columns (1 +
-    MODELS, A)` and `own (1 + MODELS, K)` how far that may be off, by the columns in `ones` and by itself. `cells` say
-    what is known of categories, of which `groups (K,)` is that of each candidate; `weight` goes to them and the rest to
-    effects. `from_log (K,)` is what the model of a log says, in logits or, where rewards have several sizes, in
-    rewards, and `log_weight` its weight.
-    """
-
-    places: IntArray
-    ones: CandidateColumns
-    mean: FloatArray
-    of_columns: FloatArray
-    own: FloatArray
-    cells: SegmentCells
-    groups: IntArray
-    weight: float
-    from_log: FloatArray
-    log_weight: float
-
-
-@jit
-def per_category(state: AdaptiveState, candidates: AdaptiveCandidates, chance: float) -> float:
-    """Return the share of one category in a chance that is given for all of a segment's."""
-    known = state.categories.counts[IN_USE] - 1
-    share: float = chance / max(known, candidates.keys.shape[0])
-    return share
+LEAST_NUMBERS = 8
+"""Numbers of candidates from which on it pays."""
 
 
 @jit
@@ -107,205 +43,18 @@ def prior_visits(chance: float) -> float:
 
 
 @jit
-def believe(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray, available: BoolArray) -> Beliefs:
-    """Return what is believed of the candidates that may be chosen.
-
-    Those are the candidates of a category that is overdue, where there is one; after a log, those that are expected to
-    earn nearly as much as the best; and where nothing is sampled, the best alone.
-    """
-    with_sizes = state.sizes.several[0] > 0
-    from_log = predict_rewards(state.model, candidates.weights, candidates.size_weights, user, with_sizes)
-    return believe_with(state, candidates, user, available, from_log)
-
-
-@jit
-def believe_with(
-    state: AdaptiveState,
-    candidates: AdaptiveCandidates,
-    user: FloatArray,
-    available: BoolArray,
-    from_log: FloatArray,
-) -> Beliefs:
-    """Return the same by what the model of a log says of the candidates, `from_log (K,)`; empty without one."""
-    renew_slots(state.categories, candidates.keys, candidates.numbers, candidates.version)
-    renew_slots(state.products, candidates.ids, candidates.slots, candidates.slots_version)
-    weights = part_weights(state)
-    shares = shares_of(state, weights)
-    offer = offer_of(state, candidates, shares)
-    unit = unit_row(state.scales, user, state.segments.binary)
-    mean = expect(state, shares, unit, offer, candidates.own)
-    log_weight = model_weight(state.model)
-    cells = _cells_of(state, candidates, find(state.segments, user, state.cells.shown.shape[0]), available)
-    allowed = _without_overdue(state, candidates, weights[CELLS], cells, available, mean)
-    values = mean[0]
-    if not state.sampling or state.model.rows[0] > 0:
-        values = np.empty(allowed.shape[0])
-        logits = _logits_of(cells)
-        _fill_worth(state, mean, logits, candidates.group_of, weights[CELLS], from_log, log_weight, values)
-    places = _near_best(state, values, allowed)
-    ones = columns_among(offer.ones, places)
-    of_columns = np.zeros((mean.shape[0], ones.columns.shape[0]))
-    own = np.zeros((mean.shape[0], places.shape[0]))
-    if places.shape[0] > 1:
-        inputs = spread_inputs(state, shares, unit, offer)
-        spread_columns(state, inputs, ones.columns, of_columns)
-        spread_own(state, inputs, places, own)
-    groups = np.empty(places.shape[0], np.int64)
-    from_log_among = np.empty(places.shape[0])
-    for k in range(places.shape[0]):
-        groups[k] = candidates.group_of[places[k]]
-        from_log_among[k] = from_log[places[k]] if log_weight > 0.0 else 0.0
-    return Beliefs(
-        places=places,
-        ones=ones,
-        mean=_columns_of(mean, places),
-        of_columns=of_columns,
-        own=own,
-        cells=_only(cells, groups),
-        groups=groups,
-        weight=weights[CELLS],
-        from_log=from_log_among,
-        log_weight=log_weight,
-    )
-
-
-@jit
-def _cells_of(state: AdaptiveState, candidates: AdaptiveCandidates, s: int, available: BoolArray) -> SegmentCells:
-    """Return what is known of the categories of available candidates for segment s, -1 for a new one."""
-    firsts = first_of_each(candidates.group_of, available, candidates.keys.shape[0])
-    groups = firsts.shape[0]
-    expected = expected_click(state.cells.tally)
-    chances = np.zeros(groups)
-    is_tried = np.zeros(groups, np.bool_)
-    for r in range(groups):
-        if firsts[r] >= 0:
-            g = candidates.numbers[r]
-            is_tried[r] = s >= 0 and state.cells.learned[s, g] > 0.0
-            chances[r] = change_filter.mean(state.cells.filters[s, g]) if is_tried[r] else expected
-    # For a new segment, s = -1, these are the last one's filters; as no cell `is_tried`, they are not read.
-    return SegmentCells(s, firsts, chances, is_tried, candidates.numbers, state.cells.filters[s])
-
-
-@jit
-def _without_overdue(
-    state: AdaptiveState,
-    candidates: AdaptiveCandidates,
-    weight: float,
-    cells: SegmentCells,
-    available: BoolArray,
-    mean: FloatArray,
-) -> BoolArray:
-    """Return which candidates are allowed `(K,)`: where cells lead and a category is overdue for a segment, its own."""
-    allowed = available.copy()
-    s = cells.segment
-    firsts = cells.firsts
-    if weight <= LEADING_WEIGHT or s < 0:
-        return allowed
-    sizes = _expected_sizes(state, mean)
-    largest = np.abs(sizes).max()
-    means = np.zeros(firsts.shape[0])
-    unseen = np.zeros(firsts.shape[0])
-    for r in range(firsts.shape[0]):
-        if firsts[r] >= 0:
-            means[r] = cells.chances[r] * sizes[firsts[r]] / largest
-            unseen[r] = state.segments.decided[s] + 1.0 - state.cells.shown[s, candidates.numbers[r]]
-    ceiling = 1.0 if sizes.max() > 0.0 else 0.0
-    overdue = _most_overdue(means, unseen, firsts, per_category(state, candidates, state.due), ceiling)
-    if overdue >= 0:
-        for k in range(allowed.shape[0]):
-            allowed[k] &= candidates.group_of[k] == overdue
-    return allowed
-
-
-@jit
-def _expected_sizes(state: AdaptiveState, mean: FloatArray) -> FloatArray:
-    """Return what each candidate `(K,)` earns on average if it earns something; 1 or -1 while all earn the same."""
-    if not state.sizes.several[0]:
-        return np.full(mean.shape[1], -1.0 if state.sizes.first[0] < 0.0 else 1.0)
-    sizes = np.empty(mean.shape[1])
-    _fill_sizes(state.sizes, mean, sizes)
-    return sizes
-
-
-@jit
-def _most_overdue(means: FloatArray, unseen: FloatArray, firsts: IntArray, due: float, ceiling: float) -> int:
-    """Return the most overdue of R categories, or -1: `means (R,)`, `unseen (R,)` visits, `firsts (R,)` or -1.
-
-    A category unseen for v visits has become the best with probability about due * v, and the expected loss grows with
-    v again, hence v**2; means reach up to a ceiling. It is overdue once that exceeds the cost of one look, best - mean.
-    """
-    best = -np.inf
-    chosen = -1
-    top = 0.0
-    for g in range(firsts.shape[0]):
-        if firsts[g] >= 0:
-            best = max(best, means[g])
-    for g in range(firsts.shape[0]):
-        if firsts[g] >= 0 and means[g] < best:
-            # If jumps land evenly on a range of length 1 below the ceiling, visit t loses due t (ceiling - best)^2 / 2,
-            # which adds up to a quarter of due (ceiling - best)^2 v^2 over v visits.
-            over = 0.25 * due * (max(ceiling - best, 0.0) * unseen[g]) ** 2 - (best - means[g])
-            if over >= top:
-                chosen = g
-                top = over
-    return chosen
-
-
-@jit
-def _margin(state: AdaptiveState) -> float:
-    """Return by what share less than the best a candidate may be expected to earn and still be tried.
-
-    It grows with what was learned since the log was read.
-    """
-    since = (state.updates[0] - state.model.rows[0]) / state.model.rows[0]
-    return float(state.margin * (1.0 + since))
-
-
-@jit
-def _near_best(state: AdaptiveState, values: FloatArray, allowed: BoolArray) -> IntArray:
-    """Return which allowed candidates may be chosen by their expected `values (K,)`, as places in order.
-
-    Where nothing is sampled it is the best alone; after a log, those that are expected to earn nearly as much as the
-    best. So exploring costs no more than the margin, however many candidates there are and however little is known of
-    them (after Wu, Shariff, Lattimore & Szepesvari 2016, "Conservative Bandits", https://arxiv.org/abs/1602.04282), and
-    draws are made of few.
-    """
-    best = -1
-    for k in range(values.shape[0]):
-        if allowed[k] and (best < 0 or values[k] > values[best]):
-            best = k
-    places = np.empty(values.shape[0], np.int64)
-    count = 1
-    places[0] = best
-    if state.sampling:
-        margin = _margin(state)
-        least = -np.inf
-        count = 0
-        if state.model.rows[0] > 0:
-            several = state.sizes.several[0] > 0
-            # As logits, log(1 - margin) takes the share off the odds, which where few visits pay is that of the chance.
-            least = values[best] + (-margin * abs(values[best]) if several else np.log(max(1.0 - margin, 1e-9)))
-        for k in range(values.shape[0]):
-            if allowed[k] and (values[k] >= least or k == best):
-                places[count] = k
-                count += 1
-    return places[:count]
-
-
-@jit
-def draw_best(state: AdaptiveState, beliefs: Beliefs, key: np.uint64, first: int, chosen: IntArray) -> None:
-    """Write the candidates of the highest values in draws `first`, `first + 1`, ... to `chosen (n,)`.
+def draw_best(state: AdaptiveState, beliefs: Beliefs, chosen: IntArray) -> None:
+    """Write the candidates of the highest values in all posterior draws to `chosen (DRAWS,)`.
 
     Many draws to a call: handing a state over takes longer than a draw.
     """
     count = beliefs.places.shape[0]
     columns = beliefs.ones.columns.shape[0]
     several = state.sizes.several[0] > 0
-    normals = np.empty((2 if several else 1) * (count + columns))
+    key = posterior_key(state.key, state.updates)
+    normals = np.empty(_normals_of(state.sizes, beliefs))
     # All draws of a state are made of the same numbers, whoever asks: most requests find them made.
-    are_remembered = (
-        chosen.shape[0] == DRAWS and count > 1 and remember(state.normals, key, DRAWS, DRAWS, normals.shape[0])
-    )
+    are_remembered = count > 1 and remember(state.normals, key, DRAWS, DRAWS, normals.shape[0])
     cells = np.zeros(beliefs.cells.chances.shape[0])
     drawn = np.empty((beliefs.mean.shape[0], count))
     values = np.empty(count)
@@ -318,14 +67,14 @@ def draw_best(state: AdaptiveState, beliefs: Beliefs, key: np.uint64, first: int
             start = n * state.normals.known[0]
             normals = state.normals.numbers[start : start + normals.shape[0]]
         else:
-            fill_normals(key, DRAWS + first + n, normals)
+            fill_normals(key, DRAWS + n, normals)
         _draw_row(beliefs, 0, state.width, normals, drawn[0])
         if several:
             for row in range(1, drawn.shape[0]):
                 _draw_row(beliefs, row, SIZE_WIDTH * state.width, normals[count + columns :], drawn[row])
         if beliefs.weight > LEAST_WEIGHT:
-            _draw_cells(beliefs.cells, state.sharpness, are_losses(state.sizes), key, first + n, cells)
-        _fill_worth(state, drawn, cells, beliefs.groups, beliefs.weight, beliefs.from_log, beliefs.log_weight, values)
+            _draw_cells(beliefs.cells, state.sharpness, are_losses(state.sizes), key, n, cells)
+        fill_worth(state, drawn, cells, beliefs.groups, beliefs.weight, beliefs.from_log, beliefs.log_weight, values)
         best = 0
         for k in range(1, count):
             if values[k] > values[best]:
@@ -345,77 +94,110 @@ def _draw_row(beliefs: Beliefs, row: int, width: float, normals: FloatArray, out
 
 
 @jit
-def _fill_worth(
-    state: AdaptiveState,
-    mean: FloatArray,
-    cells: FloatArray,
-    groups: IntArray,
-    weight: float,
-    from_log: FloatArray,
-    log_weight: float,
-    values: FloatArray,
-) -> None:
-    """Write what candidates are worth to `values (K,)`: logits, or rewards where these have several sizes.
+def best_in_draw(
+    state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray, available: BoolArray, n: int
+) -> int:
+    """Return the candidate of the highest value in posterior draw n, the one that `draw_best` finds.
 
-    `mean (1 + MODELS, K)` holds logits of rewards and scores of sizes by effects, `cells (R,)` logits by categories,
-    of which `groups (K,)` is that of each candidate.
+    Among many, spreads are worked out only of those that may win it.
     """
-    for k in range(values.shape[0]):
-        values[k] = min(max(mean[0, k], -FARTHEST_LOGIT), FARTHEST_LOGIT)
-        if weight > LEAST_WEIGHT:
-            values[k] = weight * cells[groups[k]] + (1.0 - weight) * values[k]
-    if state.sizes.several[0]:
-        sizes = np.empty(values.shape[0])
-        _fill_sizes(state.sizes, mean, sizes)
-        for k in range(values.shape[0]):
-            values[k] = sizes[k] / (1.0 + np.exp(-values[k]))
-    elif state.sizes.first[0] < 0.0:
-        for k in range(values.shape[0]):
-            values[k] = -values[k]
-    if log_weight > 0.0:
-        for k in range(values.shape[0]):
-            values[k] += log_weight * (from_log[k] - values[k])
+    sizes = state.sizes
+    from_log = predict_rewards(state.model, candidates.weights, candidates.size_weights, user, sizes.several[0] > 0)
+    beliefs, inputs = expect_among(state, candidates, user, available, from_log)
+    count = beliefs.places.shape[0]
+    if count == 1:
+        return int(beliefs.places[0])
+    normals = np.empty(_normals_of(sizes, beliefs))
+    fill_normals(posterior_key(state.key, state.updates), DRAWS + n, normals)
+    if _pays_to_leave_out(sizes, inputs.offer.numbers.shape[0], count, beliefs.log_weight):
+        _spread_some(state, inputs, beliefs, _those_that_may_win(state, candidates, inputs, beliefs, n, normals))
+    else:
+        spread_own(state, inputs, beliefs.places, beliefs.own)
+    best: int = beliefs.places[_values_in_draw(state, beliefs, n, normals).argmax()]
+    return best
 
 
 @jit
-def _fill_sizes(sizes: RewardSizeModels, scores: FloatArray, out: FloatArray) -> None:
-    """Write what candidates earn if they earn something to `out (K,)`, by `scores (1 + MODELS, K)` of sizes."""
-    for k in range(out.shape[0]):
-        if not goes_by_logarithms(sizes):
-            out[k] = size_of(sizes, RAW, scores[1 + RAW, k])
-        else:
-            out[k] = size_of(sizes, GAIN, scores[1 + GAIN, k])
-            if sizes.negative[0]:
-                positive = 1.0 / (1.0 + np.exp(-scores[1 + SIGN, k]))
-                out[k] = positive * out[k] - (1.0 - positive) * size_of(sizes, LOSS, scores[1 + LOSS, k])
+def _pays_to_leave_out(sizes: RewardSizeModels, numbers: int, count: int, log_weight: float) -> bool:
+    """Return whether candidates are so many that it pays to find out whose spreads a draw needs, and this can be."""
+    is_dear = numbers >= LEAST_NUMBERS and count >= max(MANY, MANY_PER_NUMBER * numbers)
+    # Values must grow, or fall, with the logits that are drawn, and after rounding, too.
+    return bool(is_dear and not sizes.several[0] and log_weight == 0.0)
 
 
 @jit
-def _columns_of(matrix: FloatArray, places: IntArray) -> FloatArray:
-    """Return some of the columns of a matrix."""
-    out = np.empty((matrix.shape[0], places.shape[0]))
-    for row in range(out.shape[0]):
-        for k in range(places.shape[0]):
-            out[row, k] = matrix[row, places[k]]
-    return out
+def _those_that_may_win(
+    state: AdaptiveState,
+    candidates: AdaptiveCandidates,
+    inputs: SpreadInputs,
+    beliefs: Beliefs,
+    n: int,
+    normals: FloatArray,
+) -> IntArray:
+    """Return who may have the highest value in draw n; the others have less with the spreads that are filled in here.
+
+    Each is drawn with a bound of its spread: it must reach what the likeliest one reaches with its own.
+    """
+    _draw_at_best(state, candidates, inputs, beliefs, normals)
+    likeliest = _values_in_draw(state, beliefs, n, normals).argmax()
+    _spread_some(state, inputs, beliefs, np.full(1, likeliest))
+    values = _values_in_draw(state, beliefs, n, normals)
+    return np.flatnonzero(values >= values[likeliest])
 
 
 @jit
-def _only(cells: SegmentCells, groups: IntArray) -> SegmentCells:
-    """Return what is known of some categories, so that none is drawn of the others."""
-    chances = np.zeros(cells.chances.shape[0])
-    for r in groups:
-        chances[r] = cells.chances[r]
-    return SegmentCells(cells.segment, cells.firsts, chances, cells.is_tried, cells.numbers, cells.filters)
+def _values_in_draw(state: AdaptiveState, beliefs: Beliefs, n: int, normals: FloatArray) -> FloatArray:
+    """Return what candidates are worth in posterior draw n `(K,)`."""
+    half = beliefs.places.shape[0] + beliefs.ones.columns.shape[0]
+    cells = np.zeros(beliefs.cells.chances.shape[0])
+    drawn = np.empty((beliefs.mean.shape[0], beliefs.places.shape[0]))
+    values = np.empty(beliefs.places.shape[0])
+    _draw_row(beliefs, 0, state.width, normals, drawn[0])
+    for row in range(1, drawn.shape[0] if state.sizes.several[0] else 1):
+        _draw_row(beliefs, row, SIZE_WIDTH * state.width, normals[half:], drawn[row])
+    if beliefs.weight > LEAST_WEIGHT:
+        key = posterior_key(state.key, state.updates)
+        _draw_cells(beliefs.cells, state.sharpness, are_losses(state.sizes), key, n, cells)
+    fill_worth(state, drawn, cells, beliefs.groups, beliefs.weight, beliefs.from_log, beliefs.log_weight, values)
+    return values
 
 
 @jit
-def _logits_of(cells: SegmentCells) -> FloatArray:
-    """Return the logit of each category's chance `(R,)`."""
-    out = np.empty(cells.chances.shape[0])
-    for r in range(out.shape[0]):
-        out[r] = _logit(cells.chances[r])
-    return out
+def _draw_at_best(
+    state: AdaptiveState,
+    candidates: AdaptiveCandidates,
+    inputs: SpreadInputs,
+    beliefs: Beliefs,
+    normals: FloatArray,
+) -> None:
+    """Fill in spreads with which no candidate is drawn worse by its `normals` than with its own."""
+    own = beliefs.own[0]
+    bound_own(state, inputs, candidates.square_lengths, beliefs.places, own)
+    columns = beliefs.ones.columns.shape[0]
+    sign = -1.0 if are_losses(state.sizes) else 1.0
+    for k in range(own.shape[0]):
+        if sign * normals[columns + k] < 0.0:
+            own[k] = 0.0
+
+
+@jit
+def _spread_some(state: AdaptiveState, inputs: SpreadInputs, beliefs: Beliefs, some: IntArray) -> None:
+    """Work out the spreads of some of the candidates that may be chosen."""
+    places = np.empty(some.shape[0], np.int64)
+    for i in range(places.shape[0]):
+        places[i] = beliefs.places[some[i]]
+    own = np.zeros((beliefs.own.shape[0], places.shape[0]))
+    spread_own(state, inputs, places, own)
+    for row in range(own.shape[0]):
+        for i in range(places.shape[0]):
+            beliefs.own[row, some[i]] = own[row, i]
+
+
+@jit
+def _normals_of(sizes: RewardSizeModels, beliefs: Beliefs) -> int:
+    """Return how many normal numbers a draw takes."""
+    count: int = beliefs.places.shape[0] + beliefs.ones.columns.shape[0]
+    return 2 * count if sizes.several[0] else count
 
 
 @jit
@@ -437,9 +219,4 @@ def _draw_cells(
             else:
                 visits = prior_visits(chance)
                 chance, j = beta(key, i, j, visits * chance, visits - visits * chance)
-            out[r] = _logit(chance)
-
-
-@jit
-def _logit(chance: float) -> float:
-    return float(np.log(max(chance, 1e-6) / max(1.0 - chance, 1e-6)))
+            out[r] = logit_of(chance)

@@ -9,17 +9,11 @@ from zoosim.linear.dense import copy_vector
 from zoosim.models import change_filter
 from zoosim.models.shrunk_effects import FeatureRow, forget_product, learn_chance, learn_priors
 from zoosim.models.standard_scores import see_row, unit_row
-from zoosim.policies.choice import DRAWS, draw_number, posterior_key
+from zoosim.policies.choice import DRAWS, draw_number
 from zoosim.policies.kernel import Kernel, raise_to_floor
-from zoosim.policies.products.adaptive_draws import (
-    Beliefs,
-    believe,
-    believe_with,
-    draw_best,
-    per_category,
-    prior_visits,
-)
-from zoosim.policies.products.adaptive_from_log import learn_weight, predict_for_many
+from zoosim.policies.products.adaptive_beliefs import Beliefs, believe, per_category
+from zoosim.policies.products.adaptive_draws import best_in_draw, draw_best, prior_visits
+from zoosim.policies.products.adaptive_from_log import learn_weight, predict_for_many, predict_rewards
 from zoosim.policies.products.adaptive_parts import (
     CELLS,
     CHANCES,
@@ -86,10 +80,7 @@ def _choose(
     available: BoolArray,
     draw: float,
 ) -> int:
-    beliefs = believe(state, candidates, user, available)
-    chosen = np.empty(1, np.int64)
-    draw_best(state, beliefs, posterior_key(state.key, state.updates), draw_number(draw), chosen)
-    return int(chosen[0])
+    return best_in_draw(state, candidates, user, available, draw_number(draw))
 
 
 @jit
@@ -101,13 +92,15 @@ def _distribution(
     available: BoolArray,
     out: FloatArray,
 ) -> None:
-    _add_draws(state, believe(state, candidates, user, available), out)
+    with_sizes = state.sizes.several[0] > 0
+    from_log = predict_rewards(state.model, candidates.weights, candidates.size_weights, user, with_sizes)
+    _add_draws(state, believe(state, candidates, user, available, from_log), out)
 
 
 @jit
 def _add_draws(state: AdaptiveState, beliefs: Beliefs, out: FloatArray) -> None:
     chosen = np.empty(DRAWS, np.int64)
-    draw_best(state, beliefs, posterior_key(state.key, state.updates), 0, chosen)
+    draw_best(state, beliefs, chosen)
     for k in chosen:
         out[k] += 1.0 / DRAWS
 
@@ -169,7 +162,7 @@ def distributions(
         predict_for_many(state.model, candidates.weights, candidates.size_weights, some, with_sizes, from_log)
         for i in range(start, stop):
             available = masks[mask_of[i]]
-            beliefs = believe_with(state, candidates, users[i], available, from_log[i - start])
+            beliefs = believe(state, candidates, users[i], available, from_log[i - start])
             _add_draws(state, beliefs, out[i])
             raise_to_floor(available, floor, out[i])
 

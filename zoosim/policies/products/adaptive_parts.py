@@ -7,7 +7,7 @@ import numpy as np
 from zoosim.core.id_table import IN_USE, UNKNOWN
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.dense import dot, joined, scale_vector
+from zoosim.linear.dense import dot, fill_square_lengths, joined, scale_vector
 from zoosim.models import shrunk_effects
 from zoosim.models.shrunk_effects import (
     CandidateColumns,
@@ -168,6 +168,7 @@ def offer_of(state: AdaptiveState, candidates: AdaptiveCandidates, shares: Float
     clock = float(state.updates[0])
     if candidates.learned[0] != clock or candidates.learned[1] != state.losses[1]:
         fill_numbers(state, candidates.products, numbers)
+        fill_square_lengths(numbers, candidates.square_lengths)
         for row in range(own.shape[0]):
             for k in range(own.shape[1]):
                 own[row, k] = 0.0
@@ -256,6 +257,19 @@ def spread_own(state: AdaptiveState, inputs: SpreadInputs, places: IntArray, out
             user = _visitor_before(state, leader, inputs.unit)
             shrunk_effects.spread_own(effects, model, float(state.updates[0]), user, inputs.offer, places, out[row])
     scale_vector(out[0], inputs.by_products)
+
+
+@jit
+def bound_own(
+    state: AdaptiveState, inputs: SpreadInputs, square_lengths: FloatArray, places: IntArray, out: FloatArray
+) -> None:
+    """Write what `spread_own` says of chances, at most, to `out (k,)`: `square_lengths (K,)` of candidates' numbers."""
+    leader = _leader_of(inputs.shares, 0)
+    effects, model = _effects_of(state, leader)
+    user = _visitor_before(state, leader, inputs.unit)
+    clock = float(state.updates[0])
+    shrunk_effects.bound_own(effects, model, clock, user, inputs.offer, square_lengths, places, out)
+    scale_vector(out, inputs.by_products)
 
 
 @jit

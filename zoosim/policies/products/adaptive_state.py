@@ -175,8 +175,9 @@ class AdaptiveCandidates(NamedTuple):
     binary columns of which a candidate is 1: candidate k in `columns[active[i]]`, i from `starts[k]` to
     `starts[k + 1]`. `weights` and `size_weights` `(1 + d_u, K)` are those of the model of a log, K being 0 if none.
 
-    Of what was learned up to `learned (2,)`, rewards and a loss, `standard (n, K)` holds the standardised numbers, and
-    `own (1 + MODELS, K)` what the candidates add whoever visits: to the logit of a reward, and to scores of its size.
+    Of what was learned up to `learned (2,)`, rewards and a loss, `standard (n, K)` holds the standardised numbers,
+    `square_lengths (K,)` the sums of their squares, and `own (1 + MODELS, K)` what the candidates add whoever visits:
+    to the logit of a reward, and to scores of its size.
     """
 
     ids: IntArray
@@ -195,6 +196,7 @@ class AdaptiveCandidates(NamedTuple):
     size_weights: FloatArray
     learned: FloatArray
     standard: FloatArray
+    square_lengths: FloatArray
     own: FloatArray
 
 
@@ -275,6 +277,7 @@ def derive_candidates(
         candidate_weights(model.product_ids, model.size_own, ids, size_in_common),
         np.full(2, NEVER),
         np.empty((min(numbers, MAX_NUMBERS), count)),
+        np.empty(count),
         np.empty((1 + MODELS, count)),
     )
 

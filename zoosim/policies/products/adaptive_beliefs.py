@@ -48,11 +48,11 @@ class SegmentCells(NamedTuple):
 class Beliefs(NamedTuple):
     """Beliefs about the K candidates of a request that may be chosen, `places (K,)` among all candidates.
 
-    `mean (1 + MODELS, K)` is what is expected of the logit of a reward and of scores of its size; `of_columns (1 +
-    MODELS, A)` and `own (1 + MODELS, K)` how far that may be off, by the columns in `ones` and by itself. `cells` say
-    what is known of categories, of which `groups (K,)` is that of each candidate; `weight` goes to them and the rest to
-    effects. `from_log (K,)` is what the model of a log says, in logits or, where rewards have several sizes, in
-    rewards, and `log_weight` its weight.
+    `mean (1 + MODELS, K)` is what is expected of the logit of a reward and of scores of its size, with the logit alone,
+    `(1, K)`, while rewards have one size; `of_columns (1 + MODELS, A)` and `own (1 + MODELS, K)` how far that may be
+    off, by the columns in `ones` and by itself. `cells` say what is known of categories, of which `groups (K,)` is that
+    of each candidate; `weight` goes to them and the rest to effects. `from_log (K,)` is what the model of a log says,
+    in logits or, where rewards have several sizes, in rewards, and `log_weight` its weight.
     """
 
     places: IntArray
@@ -127,8 +127,9 @@ def expect_among(
         fill_worth(state, mean, logits, candidates.group_of, weights[CELLS], from_log, log_weight, values)
     places = _near_best(state, values, allowed)
     ones = columns_among(offer.ones, places)
-    of_columns = np.zeros((mean.shape[0], ones.columns.shape[0]))
-    own = np.zeros((mean.shape[0], places.shape[0]))
+    rows = mean.shape[0] if state.sizes.several[0] else 1
+    of_columns = np.zeros((rows, ones.columns.shape[0]))
+    own = np.zeros((rows, places.shape[0]))
     inputs = spread_inputs(state, shares, unit, offer)
     if places.shape[0] > 1:
         spread_columns(state, inputs, ones.columns, of_columns)
@@ -140,7 +141,7 @@ def expect_among(
     beliefs = Beliefs(
         places=places,
         ones=ones,
-        mean=_columns_of(mean, places),
+        mean=_columns_of(mean[:rows], places),
         of_columns=of_columns,
         own=own,
         cells=_only(cells, groups),

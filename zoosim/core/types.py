@@ -56,6 +56,19 @@ def frozen_parts(parts: Parts) -> Parts:
     return type(parts)(*map(frozen_part, parts))
 
 
+def _read(context: dict[str, Any], name: str) -> Any:
+    """Return an entry of a context as its attribute."""
+    try:
+        return context[name]
+    except KeyError as error:
+        raise AttributeError(*error.args) from None
+
+
+def _field(name: str) -> Any:
+    """Return an attribute of contexts that is found in their class: what only `__getattr__` knows takes four times."""
+    return property(lambda context: _read(context, name))
+
+
 class Context(dict[str, Any]):
     """The shop's knowledge when it must choose: a frozen record, and at once a value of the environment's `Dict` space.
 
@@ -64,17 +77,14 @@ class Context(dict[str, Any]):
     read-only. An action is an index into `product_ids`.
     """
 
-    user_id: int
-    user: FloatArray
-    product_ids: IntArray
-    products: FloatArray
-    available: BoolArray
+    user_id: int = _field("user_id")
+    user: FloatArray = _field("user")
+    product_ids: IntArray = _field("product_ids")
+    products: FloatArray = _field("products")
+    available: BoolArray = _field("available")
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError as error:
-            raise AttributeError(*error.args) from None
+        return _read(self, name)
 
     def __missing__(self, name: str) -> NoReturn:
         raise KeyError(f"a context has no field {name}; it has {', '.join(self)}")

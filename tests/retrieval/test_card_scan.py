@@ -51,10 +51,11 @@ def test_the_same_is_found_under_any_mask(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_the_same_is_found_where_the_best_lie_side_by_side(device: str) -> None:
-    """The threshold is taken from the largest scores of pieces: here one piece holds many of the best, or all."""
+@pytest.mark.parametrize("step", [1, 16])
+def test_the_same_is_found_where_few_pieces_hold_the_best(device: str, step: int) -> None:
+    """The threshold is taken from the largest scores of pieces: here some hold several of the best, or none allowed."""
     vectors = draw_vectors(5_000, 8)[1]
-    vectors[1_000:1_200] += 50.0
+    vectors[1_000 : 1_000 + 200 * step : step] += 50.0
     queries = np.stack([np.ones(8), -np.ones(8), vectors[7]])
     mask = np.zeros(5_000, bool)
     mask[900:1_150] = True
@@ -63,6 +64,16 @@ def test_the_same_is_found_where_the_best_lie_side_by_side(device: str) -> None:
         found = on(device, np.arange(5_000), vectors).search(queries, 100, allowed)
         np.testing.assert_array_equal(found.ids, expected.ids)
         np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+def test_all_products_tie_and_no_query_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(card_scan, "MOST_FOUND", 2_000)
+    ids, vectors = draw_vectors(1_000, 4)
+    for count in (0, 5):
+        expected = Exact(ids, vectors).search(np.zeros((count, 4)), 3)
+        found = on("cpu:0", ids, vectors).search(np.zeros((count, 4)), 3)
+        np.testing.assert_array_equal(found.ids, expected.ids)
+        assert found.scores.shape == expected.scores.shape
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.retrieval.scan import rank_in_threads
+from zoosim.retrieval.scan import NO_SLOT, rank_in_threads
 from zoosim.retrieval.vectors import Vectors
 
 PIECES_PER_SCORE = 16
@@ -20,6 +20,9 @@ PIECES_PER_SCORE = 16
 
 LARGEST_PASS = 2**29
 """Scores that a card holds at once: 2 GB."""
+
+MOST_FOUND = 2**25
+"""Products that are ranked at once, over all queries: where scores tie, all could be among the best of each."""
 
 UNIT = 2.0**-24
 """Largest relative rounding of a number of 32 bits."""
@@ -56,13 +59,21 @@ class CardScan:
         units = _of_largest_number_1(queries)
         mask = None if allowed is None else torch.from_numpy(allowed).to(self._device)
         at_once = max(1, LARGEST_PASS // len(vectors.ids))
-        passes = [slice(start, start + at_once) for start in range(0, len(queries), at_once)]
-        found = [
-            rank_in_threads(vectors.stored, vectors.slots, *self._could_be_best(units[rows], k, mask), queries[rows], k)
-            for rows in passes
-        ]
-        slots, scores = zip(*found, strict=True)
-        return np.concatenate(slots), np.concatenate(scores)
+        slots = np.full((len(queries), k), NO_SLOT)
+        scores = np.full((len(queries), k), -np.inf)
+        for start in range(0, len(queries), at_once):
+            rows = slice(start, start + at_once)
+            could_be = self._could_be_best(units[rows], k, mask)
+            counts = could_be.sum(dim=1).cpu().numpy()
+            pieces = np.split(np.arange(len(counts)), np.flatnonzero(np.diff(counts.cumsum() // MOST_FOUND)) + 1)
+            for piece in pieces:
+                places = could_be[piece[0] : piece[-1] + 1].nonzero()[:, 1].cpu().numpy()
+                starts = np.append(0, counts[piece].cumsum())
+                asked = start + piece
+                slots[asked], scores[asked] = rank_in_threads(
+                    vectors.stored, vectors.slots, places, starts, queries[asked], k
+                )
+        return slots, scores
 
     def _follow(self, vectors: Vectors) -> None:
         if self._version != vectors.version:
@@ -71,11 +82,8 @@ class CardScan:
             self._sent = torch.from_numpy(held).to(self._device)
             self._version = vectors.version
 
-    def _could_be_best(self, units: FloatArray, k: int, mask: torch.Tensor | None) -> tuple[IntArray, IntArray]:
-        """Return which products could be among the best, by the order of their ids, query after query.
-
-        The second array `(Q + 1,)` says where those of each query begin, and where the last ones end.
-        """
+    def _could_be_best(self, units: FloatArray, k: int, mask: torch.Tensor | None) -> torch.Tensor:
+        """Return which products could be among the best of each query `(Q, n)`, by the order of their ids."""
         scores = torch.from_numpy(units.astype(np.float32)).to(self._device) @ self._sent.T
         if mask is not None:
             scores.masked_fill_(~mask, -torch.inf)
@@ -87,8 +95,7 @@ class CardScan:
         could_be = scores >= torch.from_numpy(least).to(self._device)[:, None]
         if mask is not None:
             could_be &= mask
-        rows, places = could_be.nonzero().T.cpu().numpy()
-        return places, np.searchsorted(rows, np.arange(len(units) + 1))
+        return could_be
 
     def _largest_error(self, lengths: FloatArray) -> Any:
         """Return the largest error of a score `(Q,)` of queries of these lengths."""
@@ -110,13 +117,13 @@ def _of_largest_number_1(queries: FloatArray) -> FloatArray:
 def _reached_by(scores: torch.Tensor, k: int) -> torch.Tensor:
     """Return what at least k scores of each query `(Q,)` reach: close to the k-th largest where there are many scores.
 
-    Of pieces that lie side by side the largest scores are taken first: k pieces whose largest reach a number hold k
-    scores that do. One pass over the scores then replaces several.
+    Of pieces the largest scores are taken first: k pieces whose largest reach a number hold k scores that do. One pass
+    over the scores then replaces several. A piece's scores lie far from each other, as products of a kind lie together.
     """
     width = scores.shape[1] // (PIECES_PER_SCORE * k)
     if width > 1:
         whole = scores[:, : scores.shape[1] // width * width]
-        largest = whole.view(len(scores), -1, width).amax(dim=2)
+        largest = whole.view(len(scores), width, -1).amax(dim=1)
         reached = largest.topk(k, dim=1).values[:, -1]
         if torch.isfinite(reached).all():
             return reached

@@ -35,7 +35,10 @@ MOST_BETWEEN_MESSAGES = 1.0
 """Seconds after which the next message goes out, however long the last one took."""
 
 MESSAGE_SHARE = 0.01
-"""Share of the time that messages may take: each compares the whole state, and whoever gets it works as long on it."""
+"""Share of the time that messages may take, unless the pause would be longer than that.
+
+Each compares the whole state, and whoever gets it works as long on it.
+"""
 
 SECONDS_BETWEEN_REPORTS = 1.0
 """Between two reports on a launch, and on what the log holds over time, which take milliseconds."""
@@ -316,7 +319,9 @@ class LogLearner:
         is_new = self._is_new or self._published != self._replica.position or has_report
         if not is_new or self._replica.start is None:
             return False
-        return self._passed() - self._published_at >= self._pause
+        # What was said of products, models and rules goes for all services of the log: that waits for no pause.
+        pause = SECONDS_BETWEEN_MESSAGES if self._rows else self._pause
+        return self._passed() - self._published_at >= pause
 
     def _snapshot_is_due(self) -> bool:
         is_old = self._passed() - self._saved_at > self._job.snapshot

@@ -65,7 +65,7 @@ def _read(context: dict[str, Any], name: str) -> Any:
 
 
 def _field(name: str) -> Any:
-    """Return an attribute of contexts that is found in their class: what only `__getattr__` knows takes four times as long."""
+    """Return an attribute of contexts, found in their class: what only `__getattr__` knows takes four times as long."""
     return property(lambda context: _read(context, name))
 
 

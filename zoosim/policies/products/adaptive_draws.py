@@ -50,7 +50,6 @@ def draw_best(state: AdaptiveState, beliefs: Beliefs, chosen: IntArray) -> None:
     """
     count = beliefs.places.shape[0]
     columns = beliefs.ones.columns.shape[0]
-    several = state.sizes.several[0] > 0
     key = posterior_key(state.key, state.updates)
     normals = np.empty(_normals_of(state.sizes, beliefs))
     # All draws of a state are made of the same numbers, whoever asks: most requests find them made.
@@ -69,9 +68,8 @@ def draw_best(state: AdaptiveState, beliefs: Beliefs, chosen: IntArray) -> None:
         else:
             fill_normals(key, DRAWS + n, normals)
         _draw_row(beliefs, 0, state.width, normals, drawn[0])
-        if several:
-            for row in range(1, drawn.shape[0]):
-                _draw_row(beliefs, row, SIZE_WIDTH * state.width, normals[count + columns :], drawn[row])
+        for row in range(1, drawn.shape[0]):
+            _draw_row(beliefs, row, SIZE_WIDTH * state.width, normals[count + columns :], drawn[row])
         if beliefs.weight > LEAST_WEIGHT:
             _draw_cells(beliefs.cells, state.sharpness, are_losses(state.sizes), key, n, cells)
         fill_worth(state, drawn, cells, beliefs.groups, beliefs.weight, beliefs.from_log, beliefs.log_weight, values)
@@ -153,7 +151,7 @@ def _values_in_draw(state: AdaptiveState, beliefs: Beliefs, n: int, normals: Flo
     drawn = np.empty((beliefs.mean.shape[0], beliefs.places.shape[0]))
     values = np.empty(beliefs.places.shape[0])
     _draw_row(beliefs, 0, state.width, normals, drawn[0])
-    for row in range(1, drawn.shape[0] if state.sizes.several[0] else 1):
+    for row in range(1, drawn.shape[0]):
         _draw_row(beliefs, row, SIZE_WIDTH * state.width, normals[half:], drawn[row])
     if beliefs.weight > LEAST_WEIGHT:
         key = posterior_key(state.key, state.updates)

@@ -213,7 +213,7 @@ def expect(
 
 
 class SpreadInputs(NamedTuple):
-    """What spreads of a request follow from: the parts' `shares`, the visitor's `unit` row, and the whole `offer`.
+    """Inputs of the spreads of a request: the parts' `shares`, the visitor's `unit` row, and the whole `offer`.
 
     Spreads of chances are drawn `by_columns` and `by_products` times as wide.
     """
